@@ -1,0 +1,330 @@
+"""Tier 1 server events: the OpenAI Realtime API's own, as frozen structs tagged by wire type."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from omniduplex.protocol.realtime.items import ContentPart, Item
+from omniduplex.protocol.realtime.session import RealtimeSessionObject
+
+
+class RealtimeEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """Base of every server event; the codec stamps id and sequence number when it encodes."""
+
+    event_id: str | UnsetType = UNSET
+    server_event_seq: int | UnsetType = UNSET
+
+
+class SessionCreated(RealtimeEvent, frozen=True, kw_only=True, tag="session.created"):
+    """The session is open; always its first event."""
+
+    session: RealtimeSessionObject
+
+
+class SessionUpdated(RealtimeEvent, frozen=True, kw_only=True, tag="session.updated"):
+    """The session as it stands after an accepted update."""
+
+    session: RealtimeSessionObject
+
+
+class SpeechStarted(
+    RealtimeEvent, frozen=True, kw_only=True, tag="input_audio_buffer.speech_started"
+):
+    """The user began to speak; ms on the session's input clock, padding included."""
+
+    audio_start_ms: int
+    item_id: str
+
+
+class SpeechStopped(
+    RealtimeEvent, frozen=True, kw_only=True, tag="input_audio_buffer.speech_stopped"
+):
+    """The user stopped speaking; ms on the session's input clock."""
+
+    audio_end_ms: int
+    item_id: str
+
+
+class InputCommitted(RealtimeEvent, frozen=True, kw_only=True, tag="input_audio_buffer.committed"):
+    """The buffered audio became a user item."""
+
+    item_id: str
+    previous_item_id: str | None = None
+
+
+class InputCleared(RealtimeEvent, frozen=True, kw_only=True, tag="input_audio_buffer.cleared"):
+    """The audio that was not committed is gone."""
+
+
+class ItemAdded(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.item.added"):
+    """An item entered the conversation."""
+
+    item: Item
+    previous_item_id: str | None = None
+
+
+class ItemCreated(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.item.created"):
+    """The beta spelling of `conversation.item.added`."""
+
+    item: Item
+    previous_item_id: str | None = None
+
+
+class ItemDone(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.item.done"):
+    """An item is final."""
+
+    item: Item
+    previous_item_id: str | None = None
+
+
+class DurationUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """What a transcription is billed by: seconds of audio."""
+
+    type: Literal["duration"] = "duration"
+    seconds: float
+
+
+class TranscriptionCompleted(
+    RealtimeEvent,
+    frozen=True,
+    kw_only=True,
+    tag="conversation.item.input_audio_transcription.completed",
+):
+    """The words of a user item."""
+
+    item_id: str
+    transcript: str
+    content_index: int = 0
+    usage: DurationUsage
+
+
+class ItemDeleted(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.item.deleted"):
+    """An item left the conversation."""
+
+    item_id: str
+
+
+class ItemRetrieved(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.item.retrieved"):
+    """An item as it stands."""
+
+    item: Item
+
+
+class ItemTruncated(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.item.truncated"):
+    """An assistant item now ends at `audio_end_ms`."""
+
+    item_id: str
+    content_index: int = 0
+    audio_end_ms: int
+
+
+class InputTokenDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """Split of the prompt tokens."""
+
+    text_tokens: int = 0
+    audio_tokens: int = 0
+    cached_tokens: int = 0
+
+
+class OutputTokenDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """Split of the generated tokens."""
+
+    text_tokens: int = 0
+    audio_tokens: int = 0
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of one response, as the model stages counted them."""
+
+    total_tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    input_token_details: InputTokenDetails = InputTokenDetails()
+    output_token_details: OutputTokenDetails = OutputTokenDetails()
+
+
+class StatusError(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a response failed."""
+
+    type: str
+    code: str
+
+
+class StatusDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a response ended as it did."""
+
+    type: str
+    reason: str | UnsetType = UNSET
+    error: StatusError | UnsetType = UNSET
+
+
+ResponseStatus = Literal["in_progress", "completed", "cancelled", "failed", "incomplete"]
+
+
+class RealtimeResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A response object; `metadata` is what `response.create` asked to have back."""
+
+    id: str
+    object: Literal["realtime.response"] = "realtime.response"
+    status: ResponseStatus
+    status_details: StatusDetails | None = None
+    output: tuple[Item, ...] = ()
+    output_modalities: tuple[str, ...] | UnsetType = UNSET
+    conversation_id: str | UnsetType = UNSET
+    metadata: dict[str, Any] | None = None
+    usage: Usage | None = None
+
+
+class ResponseCreated(RealtimeEvent, frozen=True, kw_only=True, tag="response.created"):
+    """A response began; first of all its events."""
+
+    response: RealtimeResponse
+
+
+class ResponseDone(RealtimeEvent, frozen=True, kw_only=True, tag="response.done"):
+    """A response ended; exactly one for each `response.created`."""
+
+    response: RealtimeResponse
+
+
+class ResponseItemEvent(RealtimeEvent, frozen=True, kw_only=True):
+    """Fields shared by the events of a response's item."""
+
+    response_id: str
+    item_id: str
+    output_index: int = 0
+
+
+class ResponsePartEvent(ResponseItemEvent, frozen=True, kw_only=True):
+    """Fields shared by the events of one content part."""
+
+    content_index: int = 0
+
+
+class OutputItemAdded(RealtimeEvent, frozen=True, kw_only=True, tag="response.output_item.added"):
+    """The response has a new item."""
+
+    response_id: str
+    output_index: int = 0
+    item: Item
+
+
+class OutputItemDone(RealtimeEvent, frozen=True, kw_only=True, tag="response.output_item.done"):
+    """An item of the response is final."""
+
+    response_id: str
+    output_index: int = 0
+    item: Item
+
+
+class ContentPartAdded(
+    ResponsePartEvent, frozen=True, kw_only=True, tag="response.content_part.added"
+):
+    """An item has a new part, of type "audio" or "text"."""
+
+    part: ContentPart
+
+
+class ContentPartDone(
+    ResponsePartEvent, frozen=True, kw_only=True, tag="response.content_part.done"
+):
+    """A part is final."""
+
+    part: ContentPart
+
+
+class AudioDelta(ResponsePartEvent, frozen=True, kw_only=True, tag="response.output_audio.delta"):
+    """Audio of the answer, in the session's output format."""
+
+    delta: bytes
+
+
+class AudioDone(ResponsePartEvent, frozen=True, kw_only=True, tag="response.output_audio.done"):
+    """No more audio in this part."""
+
+
+class TranscriptDelta(
+    ResponsePartEvent, frozen=True, kw_only=True, tag="response.output_audio_transcript.delta"
+):
+    """Words of the audio; exactly one after each audio delta, possibly empty."""
+
+    delta: str
+
+
+class TranscriptDone(
+    ResponsePartEvent, frozen=True, kw_only=True, tag="response.output_audio_transcript.done"
+):
+    """The whole transcript of the part."""
+
+    transcript: str
+
+
+class TextDelta(ResponsePartEvent, frozen=True, kw_only=True, tag="response.output_text.delta"):
+    """Text of the answer, text modality."""
+
+    delta: str
+
+
+class TextDone(ResponsePartEvent, frozen=True, kw_only=True, tag="response.output_text.done"):
+    """The whole text of the part."""
+
+    text: str
+
+
+class FunctionCallDelta(
+    ResponseItemEvent, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"
+):
+    """Arguments of a function call, as they are written."""
+
+    call_id: str
+    delta: str
+
+
+class FunctionCallDone(
+    ResponseItemEvent, frozen=True, kw_only=True, tag="response.function_call_arguments.done"
+):
+    """The whole arguments of a function call, a JSON text."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+class RateLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """One limit: how much of it is left and when it is whole again."""
+
+    name: str
+    limit: int
+    remaining: int
+    reset_seconds: float
+
+
+class RateLimitsUpdated(RealtimeEvent, frozen=True, kw_only=True, tag="rate_limits.updated"):
+    """Follows every `response.done`."""
+
+    rate_limits: tuple[RateLimit, ...] = ()
+
+
+class OutputCleared(RealtimeEvent, frozen=True, kw_only=True, tag="output_audio_buffer.cleared"):
+    """Output that was not played is gone."""
+
+    response_id: str | None = None
+
+
+class ErrorDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """What went wrong; `event_id` names the client event that caused it."""
+
+    type: str
+    code: str
+    message: str
+    param: str | None = None
+    event_id: str | None = None
+
+
+class ErrorEvent(RealtimeEvent, frozen=True, kw_only=True, tag="error"):
+    """A client event was refused, or the server failed; the session goes on unless it says so."""
+
+    error: ErrorDetails
