@@ -1,0 +1,56 @@
+"""How a model is deployed: its stages, its session limits, and the deploy file that sets them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+SessionMode = Literal["turn", "duplex"]
+
+
+class StageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One stage: which class runs it, where, and what the class is told."""
+
+    stage_id: int
+    name: str
+    model_class: str
+    """Dotted path `package.module:Class` of a `StageModel`."""
+    worker: Literal["process", "thread"] = "process"
+    replicas: int = 1
+    nice: int = 0
+    """Niceness that the worker process adds to its own (0 to 19)."""
+    max_queue: int = 1024
+    """Inputs that may wait for one replica before it counts as overloaded."""
+    options: dict[str, Any] = {}
+    """The fields of the class's own `Options` struct."""
+
+
+class DuplexSessionRuntimeConfig(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """Limits of the sessions of one deployment (wire contract, section 6.7)."""
+
+    max_sessions: int = 1
+    idle_ttl_s: float | None = 300.0
+    disconnect_grace_s: float = 30.0
+    reaper_interval_s: float = 5.0
+    resume_replay_ttl_s: float = 60.0
+    resume_replay_max_bytes_per_session: int = 8 * 1024 * 1024
+    max_pending_input_bytes_per_session: int = 16 * 1024 * 1024
+    max_pending_turns_per_session: int = 4
+    max_pending_output_bytes_per_session: int = 2 * 1024 * 1024
+    max_pending_output_events_per_session: int = 512
+
+
+class PipelineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A deployed model: its stages in order of flow, and the plugin that makes it duplex."""
+
+    name: str
+    model: str
+    """The name clients see, such as `omniduplex/local`."""
+    stages: tuple[StageConfig, ...]
+    duplex_plugin: str | None = None
+    """Dotted path `package.module:Class` of a `DuplexModelPlugin`."""
+    session_mode: SessionMode = "duplex"
+    duplex_session: DuplexSessionRuntimeConfig = DuplexSessionRuntimeConfig()

@@ -1,0 +1,67 @@
+"""What travels between the engine and a stage worker: msgpack arrays with raw PCM bytes."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class StageInput(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """One unit of work for a request of a stage.
+
+    `pcm` is int16 little-endian mono at the rate the model declares. `data` is the msgpack of a
+    struct that belongs to the model: its plugin writes it, its stage reads it, nothing between
+    looks inside. `final` says that the request gets no more input.
+    """
+
+    request_id: str
+    epoch: int = 0
+    pcm: bytes = b""
+    text: str = ""
+    final: bool = False
+    data: bytes = b""
+
+
+class StageAbort(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """Forget these requests at once; nothing more comes out for them."""
+
+    request_ids: tuple[str, ...]
+
+
+class StageStop(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """The worker ends after this."""
+
+
+class StageReady(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """The worker has loaded its model; `load_s` is how long that took, in seconds."""
+
+    load_s: float
+
+
+class StageOutput(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """One result of a request.
+
+    `epoch` is that of the input it answers. `pcm` is int16 little-endian mono at
+    `sample_rate_hz`. `metrics` are seconds or counts by name. A non-empty `error` ends the
+    request, and so does `finished`.
+    """
+
+    request_id: str
+    epoch: int = 0
+    pcm: bytes = b""
+    sample_rate_hz: int = 0
+    text: str = ""
+    finished: bool = False
+    data: bytes = b""
+    metrics: dict[str, float] = {}
+    error: str = ""
+
+
+class StageFatal(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """The worker cannot go on; it exits after this."""
+
+    error: str
+
+
+StageMessage = StageInput | StageAbort
+ToWorker = StageInput | StageAbort | StageStop
+FromWorker = StageReady | StageOutput | StageFatal

@@ -1,0 +1,47 @@
+"""The one class that a model gives to a stage: it runs inside the worker, next to the weights."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from omniduplex.stages.messages import StageMessage, StageOutput
+
+Emit = Callable[[StageOutput], None]
+
+
+class NoOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options of a stage that has none."""
+
+
+class StageModel(ABC):
+    """A model stage: takes batches of inputs, emits outputs whenever it has them.
+
+    The worker calls every method from one thread. `emit` may be called from any thread, so a
+    model can stream from threads of its own while `step` returns at once.
+    """
+
+    Options: ClassVar[type[msgspec.Struct]] = NoOptions
+
+    def __init__(self, options: Any, emit: Emit) -> None:
+        self.options = options
+        self.emit = emit
+
+    @abstractmethod
+    def load(self) -> None:
+        """Load weights and warm up; may take long. Raises on failure, which ends the worker."""
+
+    @abstractmethod
+    def step(self, batch: Sequence[StageMessage]) -> None:
+        """Take all that has arrived since the last step, in order; must not block for long.
+
+        An exception that leaves `step` is a bug or a broken model: the worker dies of it and the
+        sessions it carries fail. A failure of one request is an output with `error` instead.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop all threads and release what `load` took."""
