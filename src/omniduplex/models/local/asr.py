@@ -1,0 +1,140 @@
+"""Speech recognition with Whisper base on CTranslate2, over a context as short as the audio."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from omniduplex.audio.mel import log_mel
+from omniduplex.audio.pcm import int16_to_float32
+
+RATE = 16_000
+FULL_CONTEXT_SAMPLES = 30 * RATE  # what Whisper was trained on
+# Whisper wants to see the speech end; 3 s of zeros cost a fifth of the full 30 s context.
+PAD_SAMPLES = 3 * RATE
+MIN_SAMPLES = RATE // 10
+# Above this Whisper invents words for noise; on real speech it stayed below 0.25.
+MAX_NO_SPEECH_PROB = 0.6
+# Fast speech has 4 words a second; a decoder caught in a loop has far more.
+MAX_WORDS_PER_S = 6.0
+MAX_TOKEN_REPEATS = 4
+LOOP_PHRASE_TOKENS = 8
+TOKENS_PER_S = 10
+MAX_TOKENS = 224  # half of Whisper's text context, its own limit for one window
+CUT_FROM_S, CUT_TO_S, CUT_WINDOW_S = 26.0, 29.5, 0.1
+
+
+class Recognition(msgspec.Struct, frozen=True):
+    """What was said (empty: nothing), how likely nobody spoke, and the audio's length in seconds."""
+
+    text: str
+    no_speech_prob: float
+    seconds: float
+
+
+class Recognizer:
+    """A Whisper model in `model_dir`; one instance serves all sessions, from any thread.
+
+    Raises:
+        ValueError: the model does not know the language.
+    """
+
+    def __init__(self, model_dir: Path, threads: int = 1, language: str = "en") -> None:
+        import ctranslate2
+        from tokenizers import Tokenizer
+
+        self._storage_view = ctranslate2.StorageView
+        self._model = ctranslate2.models.Whisper(
+            str(model_dir), device="cpu", compute_type="int8", intra_threads=threads
+        )
+        self._tokenizer = Tokenizer.from_file(str(model_dir / "tokenizer.json"))
+        names = ("<|startoftranscript|>", f"<|{language}|>", "<|transcribe|>")
+        prompt = [self._tokenizer.token_to_id(name) for name in names]
+        if None in prompt:
+            raise ValueError(f"the recognizer does not know the language {language!r}")
+        # Without <|notimestamps|>: the closing timestamp lets a short context stop.
+        self._prompt = prompt
+        self._end = self._tokenizer.token_to_id("<|endoftext|>")
+
+    def transcribe(self, pcm16k: bytes) -> Recognition:
+        """Recognise 16 kHz PCM of any length."""
+        samples = int16_to_float32(pcm16k)
+        parts = [self._recognise(window) for window in split_windows(samples)]
+        return Recognition(
+            text=" ".join(part.text for part in parts if part.text),
+            no_speech_prob=min((part.no_speech_prob for part in parts), default=1.0),
+            seconds=len(samples) / RATE,
+        )
+
+    def _recognise(self, samples: NDArray[np.float32]) -> Recognition:
+        seconds = len(samples) / RATE
+        if len(samples) < MIN_SAMPLES:
+            return Recognition("", 1.0, seconds)
+        padded = min(len(samples) + PAD_SAMPLES, FULL_CONTEXT_SAMPLES)
+        tokens, no_speech = self._decode(samples, padded)
+        text = self._text(tokens)
+        if padded < FULL_CONTEXT_SAMPLES and looks_looped(tokens, text, seconds):
+            tokens, no_speech = self._decode(samples, FULL_CONTEXT_SAMPLES)
+            text = self._text(tokens)
+        return Recognition("" if no_speech > MAX_NO_SPEECH_PROB else text, no_speech, seconds)
+
+    def _decode(self, samples: NDArray[np.float32], padded: int) -> tuple[list[int], float]:
+        """Decode greedily; return the tokens of text only, and the no-speech probability."""
+        features = log_mel(np.pad(samples, (0, padded - len(samples))))
+        # The encoder halves the frames, so an odd one cannot be placed.
+        features = np.ascontiguousarray(features[np.newaxis, :, : padded // 320 * 2])
+        budget = int(TOKENS_PER_S * (2 + len(samples) / RATE))
+        result: Any = self._model.generate(
+            self._storage_view.from_array(features),
+            [self._prompt],
+            beam_size=1,
+            max_length=min(MAX_TOKENS, len(self._prompt) + budget),
+            return_no_speech_prob=True,
+        )[0]
+        # Special tokens and timestamps lie from <|endoftext|> upwards.
+        tokens = [token for token in result.sequences_ids[0] if token < self._end]
+        return tokens, float(result.no_speech_prob)
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        text: str = self._tokenizer.decode(list(tokens))
+        return text.strip()
+
+
+def looks_looped(tokens: Sequence[int], text: str, seconds: float) -> bool:
+    """Tell whether a decoder got stuck: too many words for the time, or a phrase over and over."""
+    if len(text.split()) > MAX_WORDS_PER_S * max(seconds, 1.0):
+        return True
+    return any(
+        repeats_phrase(tokens, length) for length in range(1, min(LOOP_PHRASE_TOKENS, len(tokens)))
+    )
+
+
+def repeats_phrase(tokens: Sequence[int], length: int) -> bool:
+    """Tell whether some run of `length` tokens follows itself more than the allowed times."""
+    same = 0
+    for earlier, later in zip(tokens, tokens[length:], strict=False):
+        same = same + 1 if earlier == later else 0
+        if same >= length * MAX_TOKEN_REPEATS:
+            return True
+    return False
+
+
+def split_windows(samples: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
+    """Cut samples into windows that fit the context, each at the quietest place near its end."""
+    while len(samples) > FULL_CONTEXT_SAMPLES:
+        cut = quietest(samples, int(CUT_FROM_S * RATE), int(CUT_TO_S * RATE))
+        yield samples[:cut]
+        samples = samples[cut:]
+    if len(samples):
+        yield samples
+
+
+def quietest(samples: NDArray[np.float32], start: int, stop: int) -> int:
+    """Return the middle of the quietest 100 ms in `samples[start:stop]`."""
+    window = int(CUT_WINDOW_S * RATE)
+    count = (stop - start) // window
+    frames = samples[start : start + count * window].reshape(count, window)
+    return start + int(np.square(frames).sum(axis=1).argmin()) * window + window // 2
