@@ -246,6 +246,12 @@ class ItemTruncated(realtime.ItemTruncated, frozen=True, kw_only=True):
     event: ItemFacts | UnsetType = UNSET
 
 
+class RuntimeMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What the deployment measured: by stage id, then by name (seconds, counts, or monotonic s)."""
+
+    stage_metrics: dict[str, dict[str, float]]
+
+
 class ResponseFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The session's own view of a response; the duplex dialect renders it under `metadata`."""
 
@@ -258,6 +264,7 @@ class ResponseFacts(msgspec.Struct, frozen=True, kw_only=True):
     playback: PlaybackCursor | UnsetType = UNSET
     reason: str | UnsetType = UNSET
     model_listen: bool | UnsetType = UNSET
+    omniduplex: RuntimeMetadata | UnsetType = UNSET
 
 
 class DuplexResponse(realtime.RealtimeResponse, frozen=True, kw_only=True):

@@ -1,0 +1,127 @@
+"""What a model tells its session: the plugin projects raw stage outputs into these.
+
+Events about the user come from the model's own ear or from server VAD alike, so that the session
+need not know which one listens. Events of a response carry the `key` under which the response was
+asked for (`plan_response`) or announced by the model itself (`Speak`); a key that is not the
+active response's is stale and dropped.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from omniduplex.engine.duplex.contracts import StageWork
+from omniduplex.protocol.duplex import Usage
+
+
+class UserSpeechStarted(msgspec.Struct, frozen=True, gc=False):
+    """The user began to speak; ms on the session's input clock, padding included."""
+
+    audio_start_ms: int
+
+
+class UserTurnDraft(msgspec.Struct, frozen=True, gc=False):
+    """The user fell silent and may be done: `transcript` is what was said so far.
+
+    The session may begin an answer in secret; `UserSpeechResumed` or a `UserTurnEnded` with other
+    words throws it away.
+    """
+
+    transcript: str
+
+
+class UserSpeechResumed(msgspec.Struct, frozen=True, gc=False):
+    """The user went on after a draft."""
+
+
+class UserTurnEnded(msgspec.Struct, frozen=True, gc=False):
+    """The user's turn is over; an empty transcript means that no words were heard."""
+
+    audio_end_ms: int
+    transcript: str
+
+
+class UserTranscript(msgspec.Struct, frozen=True, gc=False):
+    """The words of a turn that the client committed, by the item id given to `plan_commit`."""
+
+    item_id: str
+    transcript: str
+    seconds: float = 0.0
+
+
+class Listen(msgspec.Struct, frozen=True, gc=False):
+    """The model decided to keep listening."""
+
+    reason: str = "model_listen"
+
+
+class Speak(msgspec.Struct, frozen=True, gc=False):
+    """The model decided by itself to speak: opens a response under `key`."""
+
+    key: str
+
+
+class ResponseText(msgspec.Struct, frozen=True, gc=False):
+    """Text of a response that is not spoken (text modality)."""
+
+    key: str
+    text: str
+
+
+class ResponseAudio(msgspec.Struct, frozen=True, gc=False):
+    """Audio of a response, int16 mono at `sample_rate_hz`, and the words spoken in it."""
+
+    key: str
+    pcm: bytes
+    sample_rate_hz: int
+    text: str = ""
+
+
+class FunctionCall(msgspec.Struct, frozen=True, gc=False):
+    """A whole tool call of a response; `arguments` is a JSON text."""
+
+    key: str
+    call_id: str
+    name: str
+    arguments: str
+
+
+class ResponseMetrics(msgspec.Struct, frozen=True, gc=False):
+    """What a stage measured for a response."""
+
+    key: str
+    stage_id: int
+    metrics: dict[str, float]
+
+
+class ResponseEnded(msgspec.Struct, frozen=True, gc=False):
+    """The response is whole; reason is `stop` or `length`."""
+
+    key: str
+    reason: str = "stop"
+    usage: Usage | None = None
+
+
+class ResponseFailed(msgspec.Struct, frozen=True, gc=False):
+    """The model could not finish the response."""
+
+    key: str
+    message: str
+
+
+ModelEvent = (
+    UserSpeechStarted
+    | UserTurnDraft
+    | UserSpeechResumed
+    | UserTurnEnded
+    | UserTranscript
+    | Listen
+    | Speak
+    | ResponseText
+    | ResponseAudio
+    | FunctionCall
+    | ResponseMetrics
+    | ResponseEnded
+    | ResponseFailed
+)
+Projected = ModelEvent | StageWork

@@ -1,0 +1,122 @@
+"""What a model provides to be served as a duplex model: one plugin, one state per session."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from omniduplex.config.pipeline import PipelineConfig
+from omniduplex.engine.duplex.contracts import DuplexFence, StageWork
+from omniduplex.engine.duplex.model_events import Projected
+from omniduplex.protocol.duplex import DuplexCapabilities, DuplexSessionConfig
+from omniduplex.stages.messages import StageOutput
+
+
+class PromptToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call that an assistant message made; `arguments` is a JSON text."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+class PromptMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """One message of the conversation as the model shall see it: only what was heard."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    text: str = ""
+    tool_calls: tuple[PromptToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+class ResponsePrompt(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything one answer is made from."""
+
+    instructions: str | None
+    messages: tuple[PromptMessage, ...]
+    speak: bool = True
+    """False asks for text alone."""
+    temperature: float | None = None
+    max_tokens: int | None = None
+    voice: str | None = None
+    tools: tuple[dict[str, Any], ...] = ()
+    tool_choice: str | dict[str, Any] = "auto"
+
+
+class DuplexModelSessionState(ABC):
+    """The model's side of one session: plans stage work, projects stage outputs.
+
+    Owned by the session and called by it alone, on the engine loop: every method is quick,
+    pure of I/O and never awaits. `fence` is the session's current fence.
+    """
+
+    @abstractmethod
+    def plan_open(self, fence: DuplexFence, config: DuplexSessionConfig) -> Sequence[StageWork]:
+        """Work that starts the listening request."""
+
+    @abstractmethod
+    def plan_update(self, fence: DuplexFence, config: DuplexSessionConfig) -> Sequence[StageWork]:
+        """Work that makes an accepted `session.update` known to the stages."""
+
+    @abstractmethod
+    def plan_append(
+        self, fence: DuplexFence, pcm: bytes, *, force_listen: bool = False
+    ) -> Sequence[StageWork]:
+        """Work for newly heard audio: int16 mono at the plugin's `input_rate_hz`."""
+
+    @abstractmethod
+    def plan_commit(self, fence: DuplexFence, item_id: str) -> Sequence[StageWork]:
+        """The client ended the user's turn by itself; the words may follow as `UserTranscript`."""
+
+    @abstractmethod
+    def plan_clear(self, fence: DuplexFence) -> Sequence[StageWork]:
+        """Open input is dropped: forget the utterance, keep the input clock."""
+
+    @abstractmethod
+    def plan_response(
+        self, fence: DuplexFence, key: str, prompt: ResponsePrompt
+    ) -> Sequence[StageWork] | None:
+        """Work that answers; its outputs carry `key`. None: this model speaks only by itself."""
+
+    @abstractmethod
+    def plan_cancel(self, fence: DuplexFence, key: str) -> Sequence[StageWork]:
+        """Stop the response `key`; `fence` already holds the new epoch."""
+
+    @abstractmethod
+    def plan_close(self) -> Sequence[StageWork]:
+        """Abort everything that is still running."""
+
+    @abstractmethod
+    def project(self, stage_id: int, output: StageOutput) -> Sequence[Projected]:
+        """Turn a stage output into events and follow-up work; stale outputs give nothing."""
+
+
+class DuplexModelPlugin(ABC):
+    """The one class a model provides, named by `PipelineConfig.duplex_plugin`."""
+
+    input_rate_hz: ClassVar[int]
+    """Rate of the audio that `plan_append` gets, in Hz."""
+
+    def __init__(self, pipeline: PipelineConfig) -> None:
+        self.pipeline = pipeline
+
+    @abstractmethod
+    def capabilities(self, max_sessions: int) -> DuplexCapabilities:
+        """What clients may rely on."""
+
+    @abstractmethod
+    def validate_config(self, config: DuplexSessionConfig) -> None:
+        """Refuse what this model cannot do.
+
+        Raises:
+            DuplexError: with the code and the `param` of the offending field.
+        """
+
+    @abstractmethod
+    def create_session_state(
+        self, session_id: str, config: DuplexSessionConfig
+    ) -> DuplexModelSessionState:
+        """A fresh state; called once at open, off the loop, so it may read files."""
