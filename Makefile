@@ -1,0 +1,58 @@
+# Every word here works from a fresh clone, without a terminal, and is quick the second time.
+#
+# Two installs share one .venv: `run` and `bench` need only the runtimes ([local]), tests and
+# checks also the tools ([local,dev]). Each has its stamp; the larger one counts for both.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.NOTPARALLEL:
+
+PYTHON ?= python3
+HOST ?= 127.0.0.1
+PORT ?= 8000
+
+BIN := .venv/bin
+export PYTHON
+
+.PHONY: help setup run test check bench clean install-run install-dev assets chromium
+
+help: ## say what there is to make
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: install-dev assets ## .venv with the command omniduplex and all tools, and the models' weights
+
+run: install-run assets ## serve the embedded model (HOST, PORT: 127.0.0.1, 8000)
+	$(BIN)/omniduplex serve --host "$(HOST)" --port "$(PORT)"
+
+test: setup chromium check ## everything: formatting, types, import contracts, all tests
+	if command -v chromium >/dev/null; \
+	then $(BIN)/python -m pytest; \
+	else $(BIN)/python -m pytest -m "not browser"; fi
+
+check: install-dev ## formatting, lint, types, import contracts
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: install-run assets ## latency and overhead, as JSON in out/
+	mkdir -p out
+	$(BIN)/omniduplex bench latency --json out/latency.json
+	$(BIN)/omniduplex bench overhead --json out/overhead.json
+
+clean: ## remove .venv, results and caches (not the models' weights)
+	rm -rf .venv out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache .coverage
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+install-run:
+	@scripts/install.sh local
+
+install-dev:
+	@scripts/install.sh local,dev
+
+assets:
+	@$(BIN)/omniduplex pull
+
+chromium:
+	@scripts/chromium.sh
