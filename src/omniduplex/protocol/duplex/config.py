@@ -71,6 +71,11 @@ class DuplexSessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     input_audio_noise_reduction: dict[str, Any] | None = None
     extra_body: dict[str, Any] = {}
 
+    @property
+    def decides_turns(self) -> bool:
+        """Whether turns end by listening (server VAD, or the model's own ear) or by commits."""
+        return self.turn_detection is not None or self.auto_response
+
 
 class DuplexCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What a model and its deployment can do; a client branches on these, not on model names."""
