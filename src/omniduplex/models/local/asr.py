@@ -28,7 +28,7 @@ CUT_FROM_S, CUT_TO_S, CUT_WINDOW_S = 26.0, 29.5, 0.1
 
 
 class Recognition(msgspec.Struct, frozen=True):
-    """What was said (empty: nothing), how likely nobody spoke, and the audio's length in seconds."""
+    """What was said (empty: nothing), how likely nobody spoke, and the audio's length in s."""
 
     text: str
     no_speech_prob: float
