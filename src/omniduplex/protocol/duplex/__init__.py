@@ -1,5 +1,16 @@
 """The one door to the whole wire vocabulary: Tier 1 where it stands, Tier 2 and Tier 3."""
 
+from omniduplex.protocol.duplex.codec import (
+    MAX_EVENT_BYTES,
+    UnknownEvent,
+    decode_command,
+    decode_event,
+    encode_command,
+    encode_event,
+    encode_flat_error,
+    error_event,
+    resolve_signal,
+)
 from omniduplex.protocol.duplex.commands import (
     AckPlayback,
     AppendAudio,
@@ -154,6 +165,7 @@ from omniduplex.protocol.realtime.session import (
 
 __all__ = [
     "ERROR_KINDS",
+    "MAX_EVENT_BYTES",
     "OPENAI_CODES",
     "AckPlayback",
     "AppendAudio",
@@ -281,7 +293,15 @@ __all__ = [
     "TurnDetectionPatch",
     "TurnEvent",
     "TurnState",
+    "UnknownEvent",
     "UpdateSession",
     "Usage",
     "VadHint",
+    "decode_command",
+    "decode_event",
+    "encode_command",
+    "encode_event",
+    "encode_flat_error",
+    "error_event",
+    "resolve_signal",
 ]

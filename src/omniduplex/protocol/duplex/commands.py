@@ -31,7 +31,7 @@ class UpdateSession(RealtimeCommand, frozen=True, kw_only=True, tag="session.upd
     session: SessionPatch
 
 
-class VadHint(msgspec.Struct, frozen=True, kw_only=True):
+class VadHint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A client's own voice activity verdict; a probability of 0.5 or more is speech."""
 
     is_speech: bool | None = None
@@ -40,8 +40,11 @@ class VadHint(msgspec.Struct, frozen=True, kw_only=True):
     silence_rms: float | None = None
 
 
-class AppendAudio(realtime.AppendAudio, frozen=True, kw_only=True):
+class AppendAudio(realtime.AppendAudio, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Audio for the open utterance, with the client's hints about it.
+
+    An unknown field may be another spelling of a known one, so it sends the codec to its alias
+    table; what is in no table is dropped there.
 
     Times in ms, rates in Hz; `video_frames` are bare base64 JPEG or PNG texts that ride the
     append which closes a model unit.
@@ -64,7 +67,7 @@ class AppendAudio(realtime.AppendAudio, frozen=True, kw_only=True):
     max_slice_nums: int | None = None
 
 
-class Commit(realtime.Commit, frozen=True, kw_only=True):
+class Commit(realtime.Commit, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Seal the buffered audio into a user item; `response_create` asks for an answer too."""
 
     final: bool = True
@@ -72,7 +75,9 @@ class Commit(realtime.Commit, frozen=True, kw_only=True):
     is_speech: bool | None = None
 
 
-class InputCommit(RealtimeCommand, frozen=True, kw_only=True, tag="input.commit"):
+class InputCommit(
+    RealtimeCommand, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="input.commit"
+):
     """As `Commit`, but an answer is wanted unless it says otherwise."""
 
     final: bool = True

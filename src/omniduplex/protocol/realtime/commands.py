@@ -10,8 +10,13 @@ from msgspec import UNSET, UnsetType
 from omniduplex.protocol.realtime.items import ItemInput
 
 
-class RealtimeCommand(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """Base of every client event; `event_id` comes back in the error that refuses it."""
+class RealtimeCommand(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"
+):
+    """Base of every client event; `event_id` comes back in the error that refuses it.
+
+    A default value is left out when a client encodes the event.
+    """
 
     event_id: str | None = None
 
@@ -57,7 +62,7 @@ class TruncateItem(RealtimeCommand, frozen=True, kw_only=True, tag="conversation
     content_index: int = 0
 
 
-class ResponseOptions(msgspec.Struct, frozen=True, kw_only=True):
+class ResponseOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The `response` object of `response.create`: overrides for this response only."""
 
     modalities: tuple[str, ...] | None = None

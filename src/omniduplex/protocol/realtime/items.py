@@ -53,7 +53,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     output: str | UnsetType = UNSET
 
 
-class ItemInput(msgspec.Struct, frozen=True, kw_only=True):
+class ItemInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An item as a client may send it: everything but the content has a default."""
 
     id: str | None = None

@@ -1,0 +1,285 @@
+"""JSON in and out: the one place where wire text becomes commands and events, and back."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, get_args
+
+import msgspec
+
+from omniduplex.protocol.duplex.commands import DuplexCommand, SignalTurn
+from omniduplex.protocol.duplex.errors import ERROR_KINDS, DuplexError
+from omniduplex.protocol.duplex.events import DuplexEvent, ErrorDetails, ErrorEvent
+from omniduplex.protocol.realtime.commands import RealtimeCommand
+from omniduplex.protocol.realtime.events import RealtimeEvent
+
+# UTF-8 bytes of one client message (wire contract, transport).
+MAX_EVENT_BYTES = 15 * 1024 * 1024
+
+# Client text is quoted back in messages and `param`, but never at length.
+_MAX_QUOTED_CHARS = 200
+# JSON numbers above this are not exact integers in a double.
+_MAX_EXACT_INT = 2**53
+
+TYPE_ALIASES = {
+    "input_text.append": "input.text.append",
+    "push_text": "input.text.append",
+    "signal_turn": "turn.signal",
+    "audio.playback_ack": "playback.ack",
+    "close": "session.close",
+    "close_session": "session.close",
+}
+
+FIELD_ALIASES = {
+    "input_audio_buffer.append": {
+        "delta": "audio",
+        "input_audio_format": "format",
+        "sample_rate": "sample_rate_hz",
+        "speech": "is_speech",
+        "audio_duration_ms": "duration_ms",
+        "overlap": "overlap_action",
+        "text": "transcript",
+    },
+    "input_audio_buffer.commit": {"create_response": "response_create"},
+    "input.commit": {"create_response": "response_create"},
+}
+
+# `turn.signal` with one of these names is that command, its fields being the payload.
+ROUTED_SIGNALS = frozenset(
+    {
+        "input.cancel",
+        "barge_in",
+        "response.cancel",
+        "output_audio_buffer.clear",
+        "session.update",
+        "conversation.item.create",
+        "conversation.item.retrieve",
+        "conversation.item.delete",
+        "conversation.item.truncate",
+    }
+)
+
+_FIELD_CODES = {
+    "format": "unsupported_audio_format",
+    "input_audio_format": "unsupported_audio_format",
+    "output_audio_format": "unsupported_audio_format",
+    "response_format": "unsupported_audio_format",
+    "turn_detection": "unsupported_turn_detection",
+    "video_frames": "invalid_video_frames",
+    "max_slice_nums": "invalid_video_frames",
+}
+_COMMAND_CODES = {
+    "session.event_ack": "invalid_event_ack",
+    "session.resume": "invalid_session_resume",
+}
+
+_INVALID_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
+# The two ways in which msgspec ends a message: a path, and a field that the path lacks.
+_PATH = re.compile(r" - at `\$\.?(?P<path>.*?)`$", re.DOTALL)
+_FIELD = re.compile(r"(?:missing required|contains unknown) field `(?P<name>.*?)`$", re.DOTALL)
+
+_COMMANDS: dict[str, type[RealtimeCommand]] = {
+    command.__struct_config__.tag: command for command in get_args(DuplexCommand)
+}
+
+_encode = msgspec.json.Encoder().encode
+_decode_command = msgspec.json.Decoder(DuplexCommand).decode
+_decode_event = msgspec.json.Decoder(DuplexEvent).decode
+_decode_any = msgspec.json.Decoder().decode
+
+
+class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A server event that this vocabulary does not have, as it came."""
+
+    type: str
+    raw: dict[str, Any]
+
+
+def decode_command(raw: str | bytes) -> DuplexCommand:
+    """Turn one client message into its command.
+
+    Raises:
+        DuplexError: for whatever is wrong with it; nothing else escapes.
+    """
+    if _is_too_large(raw):
+        raise DuplexError("event_too_large", f"An event has at most {MAX_EVENT_BYTES} bytes.")
+    try:
+        command = _decode_command(raw)
+    except _INVALID_JSON:
+        command = _decode_slowly(raw)
+    if type(command) is SignalTurn:
+        return resolve_signal(command)
+    return command
+
+
+def resolve_signal(signal: SignalTurn) -> DuplexCommand:
+    """Return the command that a turn signal stands for, or the signal if it is only that."""
+    if signal.event not in ROUTED_SIGNALS:
+        return signal
+    payload = signal.payload if isinstance(signal.payload, dict) else {}
+    return _convert(signal.event, {**payload, "event_id": signal.event_id}, signal.event_id)
+
+
+def encode_command(command: DuplexCommand) -> str:
+    """Render a command for a server; what has its default value is left out."""
+    return _encode(command).decode()
+
+
+def encode_event(event: RealtimeEvent, *, event_id: str, seq: int | None) -> str:
+    """Stamp a projected event with its id and sequence number, and render it."""
+    if seq is None:
+        stamped = msgspec.structs.replace(event, event_id=event_id)
+    else:
+        stamped = msgspec.structs.replace(event, event_id=event_id, server_event_seq=seq)
+    return _encode(stamped).decode()
+
+
+def decode_event(raw: str | bytes) -> DuplexEvent | UnknownEvent:
+    """Turn one server message into its event; a type or shape that is not ours stays raw.
+
+    Raises:
+        DuplexError: `invalid_json` or `bad_event` when it is no event at all.
+    """
+    try:
+        return _decode_event(raw)
+    except _INVALID_JSON:
+        message = _decode_object(raw)
+    wire_type = message.get("type")
+    if not isinstance(wire_type, str):
+        raise DuplexError("bad_event", "An event needs a string `type`.", param="type")
+    error, code = message.get("error"), message.get("code")
+    if wire_type == "error" and isinstance(error, str) and isinstance(code, str):
+        return _read_flat_error(error, code)
+    return UnknownEvent(type=wire_type, raw=message)
+
+
+def error_event(error: DuplexError) -> ErrorEvent:
+    """Render a refusal as the event that reports it."""
+    kind = error.kind
+    return ErrorEvent(
+        error=ErrorDetails(
+            type=kind.error_class,
+            code=error.code,
+            message=error.message,
+            param=error.param,
+            event_id=error.event_id,
+            retryable=kind.retryable,
+        )
+    )
+
+
+def encode_flat_error(error: DuplexError) -> str:
+    """Render a refusal that comes before any session, in the duplex dialect's flat shape."""
+    return _encode({"type": "error", "error": error.message, "code": error.code}).decode()
+
+
+def _read_flat_error(message: str, code: str) -> ErrorEvent:
+    kind = ERROR_KINDS.get(code)
+    error_class = kind.error_class if kind else "invalid_request_error"
+    return ErrorEvent(error=ErrorDetails(type=error_class, code=code, message=message))
+
+
+def _is_too_large(raw: str | bytes) -> bool:
+    if len(raw) > MAX_EVENT_BYTES:
+        return True
+    # A character has up to four UTF-8 bytes, so only long texts need the exact count.
+    if isinstance(raw, bytes) or raw.isascii() or len(raw) * 4 <= MAX_EVENT_BYTES:
+        return False
+    return len(raw.encode("utf-8", "surrogatepass")) > MAX_EVENT_BYTES
+
+
+def _decode_object(raw: str | bytes) -> dict[str, Any]:
+    try:
+        message = _decode_any(raw)
+    except msgspec.ValidationError as error:
+        raise _refusal("", str(error), None) from None
+    except _INVALID_JSON as error:
+        reason = _quote(str(error))
+        raise DuplexError("invalid_json", f"The event is not JSON: {reason}.") from None
+    if not isinstance(message, dict):
+        raise DuplexError("bad_event", "An event is a JSON object.")
+    return message
+
+
+def _decode_slowly(raw: str | bytes) -> DuplexCommand:
+    """Decode what the union decoder refused: aliases, loose shapes, and all that is wrong."""
+    message = _decode_object(raw)
+    given_id = message.get("event_id")
+    event_id = given_id if isinstance(given_id, str) else None
+    wire_type = message.get("type")
+    if not isinstance(wire_type, str):
+        raise DuplexError(
+            "bad_event", "An event needs a string `type`.", param="type", event_id=event_id
+        )
+    canonical = TYPE_ALIASES.get(wire_type, wire_type)
+    if canonical not in _COMMANDS:
+        raise DuplexError(
+            "unknown_event",
+            f"There is no client event {_quote(wire_type)!r}.",
+            param="type",
+            event_id=event_id,
+        )
+    return _convert(canonical, message, event_id)
+
+
+def _convert(wire_type: str, message: dict[str, Any], event_id: str | None) -> DuplexCommand:
+    try:
+        command: DuplexCommand = msgspec.convert(_fields(wire_type, message), DuplexCommand)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise _refusal(wire_type, str(error), event_id) from None
+    return command
+
+
+def _fields(wire_type: str, message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message's own fields under their canonical names; null counts as absent."""
+    if wire_type == "session.update" and "session" not in message:
+        session = {key: value for key, value in message.items() if key not in ("type", "event_id")}
+        message = {"event_id": message.get("event_id"), "session": session}
+    fields = {
+        name: _as_exact_int(message[name])
+        for name in _COMMANDS[wire_type].__struct_fields__
+        if message.get(name) is not None
+    }
+    for alias, name in FIELD_ALIASES.get(wire_type, {}).items():
+        if name not in fields and message.get(alias) is not None:
+            fields[name] = _as_exact_int(message[alias])
+    return fields | {"type": wire_type}
+
+
+def _as_exact_int(value: Any) -> Any:
+    """Read 48.0 as 48: JSON has one kind of number, msgspec's `int` is stricter."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT_INT:
+        return int(value)
+    return value
+
+
+def _refusal(wire_type: str, reason: str, event_id: str | None) -> DuplexError:
+    """Name what a validation message complains of: code, dotted path, sentence."""
+    at = _PATH.search(reason)
+    path = at["path"] if at else ""
+    sentence = reason[: at.start()] if at else reason
+    field = _FIELD.search(sentence)
+    if field:
+        path = f"{path}.{field['name']}" if path else field["name"]
+    return DuplexError(
+        _code(wire_type, path, sentence),
+        f"{_quote(sentence)}.",
+        param=_quote(path) or None,
+        event_id=event_id,
+    )
+
+
+def _code(wire_type: str, path: str, sentence: str) -> str:
+    if sentence.startswith("Invalid base64"):
+        return "bad_audio"
+    if path == "item_id" and wire_type.startswith("conversation.item."):
+        return "missing_item_id"
+    for name in path.split("."):
+        code = _FIELD_CODES.get(name.partition("[")[0])
+        if code:
+            return code
+    return _COMMAND_CODES.get(wire_type, "bad_event")
+
+
+def _quote(text: str) -> str:
+    return text if len(text) <= _MAX_QUOTED_CHARS else text[:_MAX_QUOTED_CHARS] + "…"
