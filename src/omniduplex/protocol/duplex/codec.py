@@ -10,7 +10,6 @@ import msgspec
 from omniduplex.protocol.duplex.commands import DuplexCommand, SignalTurn
 from omniduplex.protocol.duplex.errors import ERROR_KINDS, DuplexError
 from omniduplex.protocol.duplex.events import DuplexEvent, ErrorDetails, ErrorEvent
-from omniduplex.protocol.realtime.commands import RealtimeCommand
 from omniduplex.protocol.realtime.events import RealtimeEvent
 
 # UTF-8 bytes of one client message (wire contract, transport).
@@ -78,7 +77,7 @@ _INVALID_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
 _PATH = re.compile(r" - at `\$\.?(?P<path>.*?)`$", re.DOTALL)
 _FIELD = re.compile(r"(?:missing required|contains unknown) field `(?P<name>.*?)`$", re.DOTALL)
 
-_COMMANDS: dict[str, type[RealtimeCommand]] = {
+_COMMANDS: dict[str, Any] = {
     command.__struct_config__.tag: command for command in get_args(DuplexCommand)
 }
 
@@ -223,8 +222,9 @@ def _decode_slowly(raw: str | bytes) -> DuplexCommand:
 
 
 def _convert(wire_type: str, message: dict[str, Any], event_id: str | None) -> DuplexCommand:
+    fields = _fields(wire_type, message)
     try:
-        command: DuplexCommand = msgspec.convert(_fields(wire_type, message), DuplexCommand)
+        command: DuplexCommand = msgspec.convert(fields, _COMMANDS[wire_type])
     except (msgspec.ValidationError, RecursionError) as error:
         raise _refusal(wire_type, str(error), event_id) from None
     return command
