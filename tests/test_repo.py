@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import tomllib
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
@@ -85,6 +86,22 @@ def test_the_readme_tells_the_licence_of_every_asset() -> None:
     )
 
     assert dict(rows) == {asset.name: asset.licence for asset in load_manifest().assets}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_name_that_a_snippet_imports_from_us_is_there(page: Path) -> None:
+    snippets = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    imports = [
+        (node.module, alias.name)
+        for snippet in snippets
+        for node in ast.walk(ast.parse(snippet))
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0
+        for alias in node.names
+        if node.module.split(".")[0] == "omniduplex"
+    ]
+
+    for module, name in imports:
+        assert hasattr(import_module(module), name), f"{module} has no {name}"
 
 
 def test_continuous_integration_runs_the_readmes_test_command() -> None:
