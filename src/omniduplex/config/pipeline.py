@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
+PositiveInt = Annotated[int, Meta(gt=0)]
+PositiveSeconds = Annotated[float, Meta(gt=0)]
+Text = Annotated[str, Meta(min_length=1)]
+ObjectPath = Annotated[str, Meta(pattern=r"^[\w.]+:\w+$")]
 SessionMode = Literal["turn", "duplex"]
 
 
 class StageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One stage: which class runs it, where, and what the class is told."""
 
-    stage_id: int
-    name: str
-    model_class: str
+    stage_id: Annotated[int, Meta(ge=0)]
+    name: Text
+    model_class: ObjectPath
     """Dotted path `package.module:Class` of a `StageModel`."""
     worker: Literal["process", "thread"] = "process"
-    replicas: int = 1
-    nice: int = 0
+    replicas: PositiveInt = 1
+    nice: Annotated[int, Meta(ge=0, le=19)] = 0
     """Niceness that the worker process adds to its own (0 to 19)."""
-    max_queue: int = 1024
+    max_queue: PositiveInt = 1024
     """Inputs that may wait for one replica before it counts as overloaded."""
     options: dict[str, Any] = {}
     """The fields of the class's own `Options` struct."""
@@ -31,26 +36,26 @@ class DuplexSessionRuntimeConfig(
 ):
     """Limits of the sessions of one deployment (wire contract, section 6.7)."""
 
-    max_sessions: int = 1
-    idle_ttl_s: float | None = 300.0
-    disconnect_grace_s: float = 30.0
-    reaper_interval_s: float = 5.0
-    resume_replay_ttl_s: float = 60.0
-    resume_replay_max_bytes_per_session: int = 8 * 1024 * 1024
-    max_pending_input_bytes_per_session: int = 16 * 1024 * 1024
-    max_pending_turns_per_session: int = 4
-    max_pending_output_bytes_per_session: int = 2 * 1024 * 1024
-    max_pending_output_events_per_session: int = 512
+    max_sessions: PositiveInt = 1
+    idle_ttl_s: PositiveSeconds | None = 300.0
+    disconnect_grace_s: PositiveSeconds = 30.0
+    reaper_interval_s: PositiveSeconds = 5.0
+    resume_replay_ttl_s: PositiveSeconds = 60.0
+    resume_replay_max_bytes_per_session: PositiveInt = 8 * 1024 * 1024
+    max_pending_input_bytes_per_session: PositiveInt = 16 * 1024 * 1024
+    max_pending_turns_per_session: PositiveInt = 4
+    max_pending_output_bytes_per_session: PositiveInt = 2 * 1024 * 1024
+    max_pending_output_events_per_session: PositiveInt = 512
 
 
 class PipelineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A deployed model: its stages in order of flow, and the plugin that makes it duplex."""
 
-    name: str
-    model: str
+    name: Text
+    model: Text
     """The name clients see, such as `omniduplex/local`."""
     stages: tuple[StageConfig, ...]
-    duplex_plugin: str | None = None
+    duplex_plugin: ObjectPath | None = None
     """Dotted path `package.module:Class` of a `DuplexModelPlugin`."""
     session_mode: SessionMode = "duplex"
     duplex_session: DuplexSessionRuntimeConfig = DuplexSessionRuntimeConfig()
