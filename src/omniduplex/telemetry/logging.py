@@ -1,0 +1,99 @@
+"""Standard logging that says on every line which session and epoch it is about."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import datetime
+import logging
+import sys
+from collections.abc import Iterator
+from typing import IO, Any
+
+import msgspec
+
+TEXT_FORMAT = "%(asctime)s %(levelname)s %(name)s%(session_suffix)s: %(message)s"
+
+
+class LogContext(msgspec.Struct, frozen=True):
+    """The session that the current task works for; an empty id is none."""
+
+    session_id: str = ""
+    epoch: int = 0
+
+
+class LogSettings(msgspec.Struct, frozen=True):
+    """How a process logs; a worker process is started with those of its parent."""
+
+    level: int = logging.INFO
+    json_lines: bool = False
+
+
+NO_SESSION = LogContext()
+_context: contextvars.ContextVar[LogContext] = contextvars.ContextVar(
+    "omniduplex_log_context", default=NO_SESSION
+)
+
+
+@contextlib.contextmanager
+def session_context(session_id: str, epoch: int = 0) -> Iterator[None]:
+    """What is logged inside belongs to this session."""
+    token = _context.set(LogContext(session_id, epoch))
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def set_epoch(epoch: int) -> None:
+    """The session of the current context has moved on to this epoch."""
+    _context.set(LogContext(_context.get().session_id, epoch))
+
+
+class SessionFilter(logging.Filter):
+    """Gives every record `session_id`, `epoch` and a printable `session_suffix`."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        context = _context.get()
+        record.session_id = context.session_id
+        record.epoch = context.epoch
+        record.session_suffix = (
+            f" [{context.session_id} e{context.epoch}]" if context.session_id else ""
+        )
+        return True
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line; expects records that `SessionFilter` has seen."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+        line: dict[str, Any] = {
+            "time": moment.isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if session_id := getattr(record, "session_id", ""):
+            line["session_id"] = session_id
+            line["epoch"] = getattr(record, "epoch", 0)
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line).decode()
+
+
+def setup_logging(settings: LogSettings, stream: IO[str] | None = None) -> None:
+    """Send all that this process logs to one stream, standard error if none is given."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.addFilter(SessionFilter())
+    handler.setFormatter(JsonFormatter() if settings.json_lines else logging.Formatter(TEXT_FORMAT))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(settings.level)
+
+
+def current_settings() -> LogSettings:
+    """The settings that this process logs with, as far as a worker can share them."""
+    root = logging.getLogger()
+    json_lines = any(isinstance(handler.formatter, JsonFormatter) for handler in root.handlers)
+    return LogSettings(level=root.level, json_lines=json_lines)
