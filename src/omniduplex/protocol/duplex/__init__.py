@@ -30,6 +30,7 @@ from omniduplex.protocol.duplex.commands import (
 )
 from omniduplex.protocol.duplex.config import (
     AudioFormat,
+    Dialect,
     DuplexCapabilities,
     DuplexSessionConfig,
     Encoding,
@@ -89,6 +90,16 @@ from omniduplex.protocol.duplex.events import (
     TurnEvent,
     TurnState,
 )
+from omniduplex.protocol.duplex.formats import (
+    format_object,
+    is_g711,
+    parse_append_format,
+)
+from omniduplex.protocol.duplex.session_config import (
+    apply_patch,
+    default_config,
+    read_max_tokens,
+)
 from omniduplex.protocol.duplex.session_patch import (
     AudioPatch,
     FormatPatch,
@@ -96,6 +107,9 @@ from omniduplex.protocol.duplex.session_patch import (
     OutputAudioPatch,
     SessionPatch,
     TurnDetectionPatch,
+)
+from omniduplex.protocol.duplex.turn_detection import (
+    turn_detection_object,
 )
 from omniduplex.protocol.realtime.commands import (
     CancelResponse,
@@ -195,6 +209,7 @@ __all__ = [
     "CreateResponse",
     "DeleteItem",
     "DeltaMetadata",
+    "Dialect",
     "DuplexAudioObject",
     "DuplexCapabilities",
     "DuplexCommand",
@@ -297,11 +312,18 @@ __all__ = [
     "UpdateSession",
     "Usage",
     "VadHint",
+    "apply_patch",
     "decode_command",
     "decode_event",
+    "default_config",
     "encode_command",
     "encode_event",
     "encode_flat_error",
     "error_event",
+    "format_object",
+    "is_g711",
+    "parse_append_format",
+    "read_max_tokens",
     "resolve_signal",
+    "turn_detection_object",
 ]

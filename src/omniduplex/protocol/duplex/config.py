@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any, Literal
 
 import msgspec
@@ -10,6 +11,13 @@ Encoding = Literal["pcm16", "pcm_f32le", "g711_ulaw", "g711_alaw"]
 OverlapPolicy = Literal["listen_only", "barge_in_on_speech"]
 PlaybackCommitPolicy = Literal["ack_only", "commit_all_on_done"]
 Modality = Literal["text", "audio"]
+
+
+class Dialect(enum.Enum):
+    """How one connection's events are rendered, and whose defaults hold."""
+
+    OPENAI = "openai"
+    DUPLEX = "duplex"
 
 
 class AudioFormat(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +50,7 @@ class DuplexSessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     """All that a client can set, resolved: every field holds the value in force."""
 
     model: str
+    dialect: Dialect = Dialect.DUPLEX
     modalities: tuple[Modality, ...] = ("audio", "text")
     instructions: str | None = None
     voice: str | None = None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
+
+T = TypeVar("T")
 
 
 class FormatPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,16 +21,16 @@ class FormatPatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnDetectionPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change of turn detection; times in ms."""
+    """A change of turn detection, null being the default of its type; times in ms."""
 
-    type: str | UnsetType = UNSET
-    threshold: float | UnsetType = UNSET
-    prefix_padding_ms: float | UnsetType = UNSET
-    silence_duration_ms: float | UnsetType = UNSET
-    min_speech_duration_ms: float | UnsetType = UNSET
-    eagerness: str | UnsetType = UNSET
-    create_response: bool | UnsetType = UNSET
-    interrupt_response: bool | UnsetType = UNSET
+    type: str | None | UnsetType = UNSET
+    threshold: float | None | UnsetType = UNSET
+    prefix_padding_ms: float | None | UnsetType = UNSET
+    silence_duration_ms: float | None | UnsetType = UNSET
+    min_speech_duration_ms: float | None | UnsetType = UNSET
+    eagerness: str | None | UnsetType = UNSET
+    create_response: bool | None | UnsetType = UNSET
+    interrupt_response: bool | None | UnsetType = UNSET
     idle_timeout_ms: float | None | UnsetType = UNSET
 
 
@@ -62,9 +64,9 @@ class SessionPatch(msgspec.Struct, frozen=True, kw_only=True):
     """The session object of a client: GA nested and flat beta fields, and our extensions."""
 
     type: str | UnsetType = UNSET
-    model: str | UnsetType = UNSET
-    modalities: tuple[str, ...] | UnsetType = UNSET
-    output_modalities: tuple[str, ...] | UnsetType = UNSET
+    model: str | None | UnsetType = UNSET
+    modalities: tuple[str, ...] | None | UnsetType = UNSET
+    output_modalities: tuple[str, ...] | None | UnsetType = UNSET
     instructions: str | None | UnsetType = UNSET
     voice: str | dict[str, Any] | None | UnsetType = UNSET
     ref_audio: str | None | UnsetType = UNSET
@@ -83,11 +85,11 @@ class SessionPatch(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | str | None | UnsetType = UNSET
     speed: float | None | UnsetType = UNSET
     idle_timeout_s: float | None | UnsetType = UNSET
-    overlap_policy: str | UnsetType = UNSET
-    overlap_short_ack_ms: float | UnsetType = UNSET
-    overlap_barge_in_ms: float | UnsetType = UNSET
-    overlap_silence_rms: float | UnsetType = UNSET
-    playback_commit_policy: str | UnsetType = UNSET
+    overlap_policy: str | None | UnsetType = UNSET
+    overlap_short_ack_ms: float | None | UnsetType = UNSET
+    overlap_barge_in_ms: float | None | UnsetType = UNSET
+    overlap_silence_rms: float | None | UnsetType = UNSET
+    playback_commit_policy: str | None | UnsetType = UNSET
     initial_user_text: str | None | UnsetType = UNSET
     tools: tuple[dict[str, Any], ...] | None | UnsetType = UNSET
     tool_choice: str | dict[str, Any] | None | UnsetType = UNSET
@@ -96,5 +98,22 @@ class SessionPatch(msgspec.Struct, frozen=True, kw_only=True):
     prompt: dict[str, Any] | None | UnsetType = UNSET
     tracing: str | dict[str, Any] | None | UnsetType = UNSET
     truncation: str | dict[str, Any] | None | UnsetType = UNSET
-    extra_body: dict[str, Any] | UnsetType = UNSET
-    extensions: tuple[str, ...] | UnsetType = UNSET
+    extra_body: dict[str, Any] | None | UnsetType = UNSET
+    extensions: tuple[str, ...] | None | UnsetType = UNSET
+
+
+def input_patch(patch: SessionPatch) -> InputAudioPatch:
+    """Return `audio.input`, an empty one if the client did not send it."""
+    nested = UNSET if patch.audio is UNSET else patch.audio.input
+    return InputAudioPatch() if nested is UNSET else nested
+
+
+def output_patch(patch: SessionPatch) -> OutputAudioPatch:
+    """Return `audio.output`, an empty one if the client did not send it."""
+    nested = UNSET if patch.audio is UNSET else patch.audio.output
+    return OutputAudioPatch() if nested is UNSET else nested
+
+
+def first_given(*candidates: tuple[str, T | UnsetType]) -> tuple[str, T | UnsetType]:
+    """Return the first path and value that is there; nested names come before flat ones."""
+    return next((one for one in candidates if one[1] is not UNSET), candidates[0])
