@@ -39,6 +39,7 @@ from omniduplex.protocol.duplex.config import (
     PlaybackCommitPolicy,
     TurnDetection,
 )
+from omniduplex.protocol.duplex.dialects import project
 from omniduplex.protocol.duplex.errors import (
     ERROR_KINDS,
     OPENAI_CODES,
@@ -100,6 +101,7 @@ from omniduplex.protocol.duplex.session_config import (
     default_config,
     read_max_tokens,
 )
+from omniduplex.protocol.duplex.session_object import session_object
 from omniduplex.protocol.duplex.session_patch import (
     AudioPatch,
     FormatPatch,
@@ -323,7 +325,9 @@ __all__ = [
     "format_object",
     "is_g711",
     "parse_append_format",
+    "project",
     "read_max_tokens",
     "resolve_signal",
+    "session_object",
     "turn_detection_object",
 ]
