@@ -23,7 +23,8 @@ MAX_WORDS_PER_S = 6.0
 MAX_TOKEN_REPEATS = 4
 LOOP_PHRASE_TOKENS = 8
 TOKENS_PER_S = 10
-MAX_TOKENS = 224  # half of Whisper's text context, its own limit for one window
+TIMESTAMP_S = 0.02  # one step of Whisper's timestamp tokens
+MAX_TOKENS = 224  # Whisper's own limit for one window
 CUT_FROM_S, CUT_TO_S, CUT_WINDOW_S = 26.0, 29.5, 0.1
 
 
@@ -57,7 +58,9 @@ class Recognizer:
             raise ValueError(f"the recognizer does not know the language {language!r}")
         # Without <|notimestamps|>: the closing timestamp lets a short context stop.
         self._prompt = prompt
+        # Token ids go: text, <|endoftext|>, special tokens up to <|notimestamps|>, timestamps.
         self._end = self._tokenizer.token_to_id("<|endoftext|>")
+        self._first_timestamp = self._tokenizer.token_to_id("<|notimestamps|>") + 1
 
     def transcribe(self, pcm16k: bytes) -> Recognition:
         """Recognise 16 kHz PCM of any length."""
@@ -91,12 +94,23 @@ class Recognizer:
             self._storage_view.from_array(features),
             [self._prompt],
             beam_size=1,
-            max_length=min(MAX_TOKENS, len(self._prompt) + budget),
+            # CTranslate2 halves this: it counts the room for a previous text, which is not given.
+            max_length=2 * min(MAX_TOKENS, budget),
             return_no_speech_prob=True,
         )[0]
-        # Special tokens and timestamps lie from <|endoftext|> upwards.
-        tokens = [token for token in result.sequences_ids[0] if token < self._end]
+        tokens = self._spoken(result.sequences_ids[0], len(samples) / RATE)
         return tokens, float(result.no_speech_prob)
+
+    def _spoken(self, sequence: Sequence[int], seconds: float) -> list[int]:
+        """Keep the text tokens, less what the decoder dreamt up for the padding."""
+        start = 0.0
+        tokens = []
+        for token in sequence:
+            if token >= self._first_timestamp:
+                start = (token - self._first_timestamp) * TIMESTAMP_S
+            elif token < self._end and start < seconds:
+                tokens.append(token)
+        return tokens
 
     def _text(self, tokens: Sequence[int]) -> str:
         text: str = self._tokenizer.decode(list(tokens))

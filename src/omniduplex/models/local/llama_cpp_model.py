@@ -1,7 +1,7 @@
 """The embedded language model: a GGUF file on llama.cpp, inside this process."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from secrets import token_hex
@@ -25,6 +25,10 @@ SYSTEM_PROMPT = (
 TEMPERATURE = 0.2
 REPEAT_PENALTY = 1.1
 MAX_TOKENS = 96
+# A prompt that is not in the cache costs 6 ms a token on one core; more history than this would be
+# heard as a pause whenever the oldest turns are dropped.
+PROMPT_TOKENS = 768
+CACHE_MIB = 256  # prompts of other conversations that llama.cpp keeps outside its slots
 OVERFLOW = "exceed_context_size_error"
 
 
@@ -45,6 +49,7 @@ class LlamaCppModel(LanguageModel):
         params.n_ctx = context * n_parallel
         params.n_parallel = n_parallel
         params.verbosity = 0
+        params.cache_ram_mib = CACHE_MIB
         params.ui = False
         params.endpoint_slots = False
         # The runtime opens a loopback port of its own; a key that nobody has keeps it shut.
@@ -56,10 +61,12 @@ class LlamaCppModel(LanguageModel):
         self._server = xllamacpp.Server(params)
         self._pool = ThreadPoolExecutor(n_parallel, thread_name_prefix="llama")
 
-    def stream(self, request: ChatRequest, cancelled: Callable[[], bool]) -> Iterator[ChatDelta]:
+    def stream(
+        self, request: ChatRequest, cancelled: Callable[[], bool]
+    ) -> Generator[ChatDelta, None, None]:
         """Answer one request; see `LanguageModel.stream`."""
         request = _with_defaults(request)
-        budget = self._context - (request.max_tokens or MAX_TOKENS)
+        budget = min(self._context - (request.max_tokens or MAX_TOKENS), PROMPT_TOKENS)
         while True:
             messages = fit(request.messages, budget)
             try:
@@ -68,12 +75,16 @@ class LlamaCppModel(LanguageModel):
                 )
                 return
             except LanguageModelError as error:
-                # The size was guessed too low; the refusal comes before any delta.
-                if error.code != OVERFLOW or len(messages) <= 2:
+                if error.code != OVERFLOW:
                     raise
+                if len(messages) <= 2:
+                    raise LanguageModelError("context_length_exceeded", error.message) from error
+                # The size was guessed too low; the refusal comes before any delta.
                 budget //= 2
 
-    def _answer(self, request: ChatRequest, cancelled: Callable[[], bool]) -> Iterator[ChatDelta]:
+    def _answer(
+        self, request: ChatRequest, cancelled: Callable[[], bool]
+    ) -> Generator[ChatDelta, None, None]:
         body = request_body(request) | {"repeat_penalty": REPEAT_PENALTY, "timings_per_token": True}
         reader = ChunkReader()
         over = threading.Event()

@@ -1,6 +1,6 @@
 """Turns work that pushes its results from another thread into an iterator that can be cancelled."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import TypeVar
@@ -11,7 +11,7 @@ POLL_S = 0.02  # how long a silent producer can hide a cancellation
 
 def pump(
     start: Callable[[Callable[[T], None]], Future[None]], cancelled: Callable[[], bool]
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """Yield what the work emits until it ends or `cancelled()`; then cancel its future.
 
     An exception of the work is raised here. Work that a future cannot interrupt must itself

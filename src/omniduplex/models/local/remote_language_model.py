@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 
 import httpx2
@@ -56,7 +56,9 @@ class RemoteModel(LanguageModel):
         )
         self._thread.start()
 
-    def stream(self, request: ChatRequest, cancelled: Callable[[], bool]) -> Iterator[ChatDelta]:
+    def stream(
+        self, request: ChatRequest, cancelled: Callable[[], bool]
+    ) -> Generator[ChatDelta, None, None]:
         """Answer one request; see `LanguageModel.stream`."""
         body = request_body(request) | {"model": self._model}
         reader = ChunkReader()
@@ -83,11 +85,11 @@ class RemoteModel(LanguageModel):
                         emit(msgspec.json.decode(event.data, type=Chunk))
         except httpx2.TimeoutException as error:
             raise LanguageModelError("timeout", f"{self._url} did not answer in time") from error
+        except (httpx2.SSEError, msgspec.DecodeError) as error:
+            raise LanguageModelError("bad_response", f"{self._url}: {error}") from error
         except httpx2.HTTPError as error:
             message = f"{self._url}: {error or type(error).__name__}"
             raise LanguageModelError("connection_failed", message) from error
-        except (httpx2.SSEError, msgspec.DecodeError) as error:
-            raise LanguageModelError("bad_response", f"{self._url}: {error}") from error
 
     def close(self) -> None:
         """Close the connections and end the thread."""

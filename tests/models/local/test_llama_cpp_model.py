@@ -1,0 +1,120 @@
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from omniduplex.models.local.language_model import (
+    ChatDelta,
+    ChatMessage,
+    ChatRequest,
+    Finished,
+    LanguageModelError,
+    TextDelta,
+)
+from omniduplex.models.local.llama_cpp_model import LlamaCppModel
+
+pytestmark = pytest.mark.local
+
+CONTEXT = 512
+
+
+@pytest.fixture(scope="module")
+def model(smollm2: Path) -> Iterator[LlamaCppModel]:
+    model = LlamaCppModel(smollm2, context=CONTEXT)
+    yield model
+    model.close()
+
+
+def ask(*contents: str, **settings: int) -> ChatRequest:
+    roles = ("user", "assistant") * len(contents)
+    messages = [
+        ChatMessage(role="user" if role == "user" else "assistant", content=content)
+        for role, content in zip(roles, contents, strict=False)
+    ]
+    return msgspec.structs.replace(ChatRequest(messages=tuple(messages)), **settings)
+
+
+def never() -> bool:
+    return False
+
+
+def end_of(deltas: list[ChatDelta]) -> Finished:
+    last = deltas[-1]
+    assert isinstance(last, Finished)
+    return last
+
+
+def test_answer_is_text_and_an_end_with_counts(model: LlamaCppModel) -> None:
+    deltas = list(model.stream(ask("How many days are in a week?"), never))
+    end = end_of(deltas)
+
+    assert all(isinstance(delta, TextDelta) for delta in deltas[:-1])
+    assert len(deltas) > 3
+    assert end.prompt_tokens is not None
+    assert end.prompt_tokens > 20  # the default instructions are part of it
+    assert end.completion_tokens is not None
+    assert 0 < end.completion_tokens <= 96
+
+
+def test_length_limit_is_kept(model: LlamaCppModel) -> None:
+    end = end_of(list(model.stream(ask("Tell me a story.", max_tokens=5), never)))
+    assert (end.finish_reason, end.completion_tokens) == ("length", 5)
+
+
+def test_cancel_ends_the_answer_within_a_token(model: LlamaCppModel) -> None:
+    cancelled = threading.Event()
+    deltas = []
+    for delta in model.stream(ask("Tell me a long story.", max_tokens=400), cancelled.is_set):
+        deltas.append(delta)
+        if len(deltas) == 3:
+            cancelled.set()
+
+    assert end_of(deltas).finish_reason == "cancelled"
+    assert len(deltas) == 4
+
+
+def test_the_next_caller_gets_an_answer_after_a_cancelled_one(model: LlamaCppModel) -> None:
+    abandoned = model.stream(ask("Tell me a long story.", max_tokens=400), never)
+    next(abandoned)
+    abandoned.close()
+
+    end = end_of(list(model.stream(ask("Say yes.", max_tokens=3), never)))
+    assert end.finish_reason in ("length", "stop")
+
+
+def test_callers_beyond_the_slots_wait_their_turn(model: LlamaCppModel) -> None:
+    ends: list[Finished] = []
+
+    def call() -> None:
+        ends.append(end_of(list(model.stream(ask("Hello!", max_tokens=8), never))))
+
+    threads = [threading.Thread(target=call) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [end.finish_reason in ("length", "stop") for end in ends] == [True] * 3
+
+
+def test_caller_in_line_can_be_cancelled(model: LlamaCppModel) -> None:
+    talking = model.stream(ask("Tell me a long story.", max_tokens=400), never)
+    next(talking)
+    assert list(model.stream(ask("Hello!"), lambda: True)) == [Finished(finish_reason="cancelled")]
+    talking.close()
+
+
+@pytest.mark.parametrize("word", ["word ", "猫🐈"])
+def test_long_conversation_is_made_to_fit(model: LlamaCppModel, word: str) -> None:
+    turns = [word * 40] * 20
+    end = end_of(list(model.stream(ask(*turns, "What is two plus two?", max_tokens=4), never)))
+
+    assert end.prompt_tokens is not None
+    assert end.prompt_tokens <= CONTEXT
+
+
+def test_message_beyond_the_context_is_refused(model: LlamaCppModel) -> None:
+    with pytest.raises(LanguageModelError) as error:
+        list(model.stream(ask("word " * 2_000), never))
+    assert error.value.code == "context_length_exceeded"
