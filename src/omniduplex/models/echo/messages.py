@@ -1,0 +1,127 @@
+"""What the echo plugin and the echo stage say to each other inside `data`, and the options."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+INPUT_RATE_HZ = 16000
+UNIT_MS = 80
+
+
+class EchoOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How this deployment of echo answers."""
+
+    self_start: bool = False
+    """The model starts to speak by itself after each turn it heard; nobody can ask it to."""
+    paced: bool = False
+    """One unit of answer per unit heard, so an answer needs audio flowing in; else all at once."""
+
+
+class Listen(msgspec.Struct, frozen=True, tag=1):
+    """Opens the listening request, or changes how it listens.
+
+    `silence_ms` of audio end a turn; with `ends_turns` false only commits do.
+    """
+
+    silence_ms: int
+    ends_turns: bool
+
+
+class ForceListen(msgspec.Struct, frozen=True, tag=2):
+    """The audio beside this can start neither a turn nor an answer."""
+
+
+class CommitTurn(msgspec.Struct, frozen=True, tag=3):
+    """The client ended the turn; its words go to this item."""
+
+    item_id: str
+
+
+class ClearTurn(msgspec.Struct, frozen=True, tag=4):
+    """Forget the open utterance."""
+
+
+class StopAnswer(msgspec.Struct, frozen=True, tag=5):
+    """Stop an answer that the model started by itself."""
+
+    key: str
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, tag=6):
+    """Answer this text; the request it comes with is the answer's own.
+
+    An empty `text` stands for the turn heard last, and a text equal to that turn's transcript
+    for the turn itself. `listening` is the session's listening request.
+    """
+
+    key: str
+    listening: str
+    text: str
+    from_tool: bool = False
+    """The text is a tool's output, not the user's words."""
+    input_tokens: int = 0
+    speak: bool = True
+    max_words: int | None = None
+    tools: tuple[str, ...] = ()
+    """Names of the tools it may call."""
+
+
+ToStage = Listen | ForceListen | CommitTurn | ClearTurn | StopAnswer | Answer
+
+
+class Listening(msgspec.Struct, frozen=True, tag=11):
+    """The first unit was heard and the model listens."""
+
+
+class SpeechHeard(msgspec.Struct, frozen=True, tag=12):
+    """An utterance began; `clears` counts the `ClearTurn`s taken before it."""
+
+    start_ms: int
+    clears: int
+
+
+class TurnHeard(msgspec.Struct, frozen=True, tag=13):
+    """The ear ended a turn."""
+
+    end_ms: int
+    transcript: str
+    clears: int
+
+
+class TurnCommitted(msgspec.Struct, frozen=True, tag=14):
+    """What was heard of a committed turn; empty when there was no speech in it."""
+
+    item_id: str
+    transcript: str
+    seconds: float
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A call of one tool; `arguments` is a JSON text."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+class AnswerEnd(msgspec.Struct, frozen=True):
+    """How an answer ended, and its words in and out."""
+
+    reason: Literal["stop", "length"]
+    input_tokens: int
+    output_tokens: int
+
+
+class AnswerPart(msgspec.Struct, frozen=True, tag=15):
+    """One step of an answer; its audio and its words are in the output around it."""
+
+    key: str
+    opens: bool = False
+    """The model announces an answer of its own."""
+    call: ToolCall | None = None
+    end: AnswerEnd | None = None
+
+
+FromStage = Listening | SpeechHeard | TurnHeard | TurnCommitted | AnswerPart

@@ -1,0 +1,356 @@
+"""The echo stage: an ear that measures loudness, a mouth that plays tones, the audio as clock."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from omniduplex.audio import pcm
+from omniduplex.models.echo.messages import (
+    INPUT_RATE_HZ,
+    UNIT_MS,
+    Answer,
+    AnswerEnd,
+    AnswerPart,
+    ClearTurn,
+    CommitTurn,
+    EchoOptions,
+    ForceListen,
+    FromStage,
+    Listen,
+    Listening,
+    SpeechHeard,
+    StopAnswer,
+    ToolCall,
+    ToStage,
+    TurnCommitted,
+    TurnHeard,
+)
+from omniduplex.stages.messages import StageAbort, StageInput, StageMessage, StageOutput
+from omniduplex.stages.model import Emit, StageModel
+
+OUTPUT_RATE_HZ = 24000
+SPEECH_RMS = 0.01
+UNIT_BYTES = pcm.byte_count(UNIT_MS, INPUT_RATE_HZ)
+# The pitch is taken from the first 2 s of an utterance: 25 units fit the window of the transform,
+# which tells frequencies 0.5 Hz apart.
+_PITCH_UNITS = 25
+_PITCH_WINDOW = 32768
+_PITCH_STEP_HZ = 10
+
+_MIN_ANSWER_MS = 240
+_MAX_ANSWER_MS = 10_000
+_MS_PER_WORD = 400
+_BASE_TONE_HZ = 440
+_TONE_STEP_HZ = 20
+_TONES = 20
+_AMPLITUDE = 0.3
+# Every tone is a multiple of 20 Hz, so that after 5 units (400 ms) its phase is back at zero.
+_TONE_UNITS = 5
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(ToStage)
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """A turn as the ear describes it."""
+
+    transcript: str = ""
+    speech_ms: int = 0
+
+
+class Utterance:
+    """Speech that goes on; positions are in samples since the session began."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.end = start
+        self._loud_units: list[bytes] = []
+
+    def add(self, unit: bytes, end: int) -> None:
+        """Take a loud unit that ends at `end`."""
+        self.end = end
+        if len(self._loud_units) < _PITCH_UNITS:
+            self._loud_units.append(unit)
+
+    def describe(self) -> Turn:
+        """Its pitch and its length, short pauses included."""
+        samples = pcm.int16_to_float32(b"".join(self._loud_units))
+        spectrum = np.abs(np.fft.rfft(samples, _PITCH_WINDOW))
+        spectrum[0] = 0.0
+        hz = int(spectrum.argmax()) * INPUT_RATE_HZ / _PITCH_WINDOW
+        rounded_hz = round(hz / _PITCH_STEP_HZ) * _PITCH_STEP_HZ
+        speech_ms = _ms(self.end - self.start)
+        return Turn(f"tone {rounded_hz} Hz {speech_ms / 1000:.1f} s", speech_ms)
+
+
+class Ear:
+    """Finds utterances by the level of units; a loud unit begins one, enough quiet ends it."""
+
+    def __init__(self) -> None:
+        self.settings = Listen(silence_ms=0, ends_turns=False)
+        self.position = 0
+        """The audio clock: samples heard."""
+        self.clears = 0
+        self.last_turn = Turn()
+        self._utterance: Utterance | None = None
+
+    def hear(self, unit: bytes, force_listen: bool) -> SpeechHeard | TurnHeard | None:
+        """Take one unit and tell what it decided."""
+        start = self._advance(unit)
+        if pcm.rms(unit) >= SPEECH_RMS:
+            return self._hear_speech(unit, start, force_listen)
+        if self._utterance is None or not self.settings.ends_turns:
+            return None
+        if _ms(self.position - self._utterance.end) < self.settings.silence_ms:
+            return None
+        turn = self._end_turn(self._utterance)
+        return TurnHeard(_ms(self.position), turn.transcript, self.clears)
+
+    def commit(self, rest: bytes, force_listen: bool) -> Turn:
+        """End the turn after `rest`, audio short of a unit; an empty turn when none is open."""
+        start = self._advance(rest)
+        if pcm.rms(rest) >= SPEECH_RMS:
+            self._hear_speech(rest, start, force_listen)
+        return self._end_turn(self._utterance) if self._utterance else Turn()
+
+    def clear(self, rest: bytes) -> None:
+        """Forget the open utterance and `rest`, audio short of a unit; the clock runs on."""
+        self._advance(rest)
+        self.clears += 1
+        self._utterance = None
+
+    def _advance(self, audio: bytes) -> int:
+        start = self.position
+        self.position += len(audio) // pcm.SAMPLE_BYTES
+        return start
+
+    def _hear_speech(self, unit: bytes, start: int, force_listen: bool) -> SpeechHeard | None:
+        began = self._utterance is None
+        if self._utterance is None:
+            if force_listen:
+                return None
+            self._utterance = Utterance(start)
+        self._utterance.add(unit, self.position)
+        return SpeechHeard(_ms(start), self.clears) if began else None
+
+    def _end_turn(self, utterance: Utterance) -> Turn:
+        self._utterance = None
+        self.last_turn = utterance.describe()
+        return self.last_turn
+
+
+class Session:
+    """What the stage keeps for one listening request."""
+
+    def __init__(self) -> None:
+        self.ear = Ear()
+        self.rest = b""
+        self.rest_forced = False
+        self.heard_any = False
+        self.owes_answer = False
+        self.answers: dict[str, deque[StageOutput]] = {}
+        """Paced answers under way, by the request or, if self-started, the key."""
+        self.self_started = 0
+        self.calls = 0
+
+    def take_units(self, audio: bytes, force_listen: bool) -> Iterator[tuple[bytes, bool]]:
+        """The whole units there are now; one is forced when any of its audio is."""
+        audio = self.rest + audio if self.rest else audio
+        forced = self.rest_forced or force_listen
+        whole = len(audio) - len(audio) % UNIT_BYTES
+        for offset in range(0, whole, UNIT_BYTES):
+            yield audio[offset : offset + UNIT_BYTES], forced
+            forced = force_listen
+        self.rest = audio[whole:]
+        self.rest_forced = bool(self.rest) and forced
+
+    def drop_rest(self) -> bytes:
+        """Take the audio that is short of a unit."""
+        rest, self.rest, self.rest_forced = self.rest, b"", False
+        return rest
+
+
+class EchoStage(StageModel):
+    """Hears 80 ms units, tells turns by their loudness, answers them with a tone and words."""
+
+    Options = EchoOptions
+    options: EchoOptions
+
+    def __init__(self, options: EchoOptions, emit: Emit) -> None:
+        super().__init__(options, emit)
+        self._tones: list[list[bytes]] = []
+        self._sessions: dict[str, Session] = {}
+
+    def load(self) -> None:
+        """Compute the units of all tones."""
+        self._tones = [_tone(_BASE_TONE_HZ + index * _TONE_STEP_HZ) for index in range(_TONES)]
+
+    def step(self, batch: Sequence[StageMessage]) -> None:
+        """Hear, answer, obey; what needs a session that is gone ends in an error."""
+        for message in batch:
+            if isinstance(message, StageAbort):
+                self._abort(message.request_ids)
+                continue
+            order = _decoder.decode(message.data) if message.data else None
+            if isinstance(order, Listen):
+                self._sessions.setdefault(message.request_id, Session()).ear.settings = order
+                continue
+            owner = order.listening if isinstance(order, Answer) else message.request_id
+            session = self._sessions.get(owner)
+            if session is None:
+                error = f"no session listens under {owner}"
+                self.emit(StageOutput(message.request_id, message.epoch, error=error))
+            else:
+                self._serve(session, message, order)
+
+    def close(self) -> None:
+        """Forget all sessions."""
+        self._sessions.clear()
+
+    def _abort(self, request_ids: Sequence[str]) -> None:
+        for request_id in request_ids:
+            self._sessions.pop(request_id, None)
+            for session in self._sessions.values():
+                session.answers.pop(request_id, None)
+
+    def _serve(self, session: Session, message: StageInput, order: ToStage | None) -> None:
+        match order:
+            case None | ForceListen():
+                for unit, forced in session.take_units(message.pcm, order is not None):
+                    self._hear(session, message, unit, forced)
+            case CommitTurn(item_id):
+                self._commit(session, message, item_id)
+            case ClearTurn():
+                session.ear.clear(session.drop_rest())
+            case StopAnswer(key):
+                session.answers.pop(key, None)
+            case Answer():
+                self._start(session, message, message.request_id, order)
+
+    def _hear(self, session: Session, message: StageInput, unit: bytes, forced: bool) -> None:
+        if not session.heard_any:
+            session.heard_any = True
+            self._tell(message, Listening())
+        if session.answers:
+            self._speak_on(session)
+        heard = session.ear.hear(unit, forced)
+        if heard is not None:
+            self._tell(message, heard)
+            session.owes_answer |= self.options.self_start and isinstance(heard, TurnHeard)
+        if session.owes_answer and not forced:
+            self._start_by_itself(session, message)
+
+    def _commit(self, session: Session, message: StageInput, item_id: str) -> None:
+        forced = session.rest_forced
+        turn = session.ear.commit(session.drop_rest(), forced)
+        self._tell(message, TurnCommitted(item_id, turn.transcript, turn.speech_ms / 1000))
+        if self.options.self_start and turn.transcript:
+            self._start_by_itself(session, message)
+
+    def _start_by_itself(self, session: Session, message: StageInput) -> None:
+        session.owes_answer = False
+        session.self_started += 1
+        key = f"native-{session.self_started}"
+        words = len(session.ear.last_turn.transcript.split())
+        self._tell(message, AnswerPart(key, opens=True))
+        answer = Answer(key=key, listening=message.request_id, text="", input_tokens=words)
+        self._start(session, message, key, answer)
+
+    def _start(self, session: Session, message: StageInput, name: str, order: Answer) -> None:
+        parts = self._answer(session, message, order)
+        if self.options.paced:
+            session.answers[name] = parts
+            return
+        for part in parts:
+            self.emit(part)
+
+    def _speak_on(self, session: Session) -> None:
+        for name, parts in list(session.answers.items()):
+            self.emit(parts.popleft())
+            if not parts:
+                del session.answers[name]
+
+    def _answer(self, session: Session, message: StageInput, order: Answer) -> deque[StageOutput]:
+        turn = session.ear.last_turn
+        text = order.text if order.from_tool else order.text or turn.transcript
+        words = text.split()
+        call = None if order.from_tool else _find_call(text, order.tools, session.calls + 1)
+        if call is not None:
+            session.calls += 1
+            end = AnswerEnd("stop", order.input_tokens, 0)
+            return _parts(message, AnswerPart(order.key, call=call, end=end), [""], [b""])
+        was_heard = not order.from_tool and text == turn.transcript
+        said = ["Tool" if order.from_tool else "You", "said", *words]
+        kept = said[: order.max_words] or said[:1]
+        ms = turn.speech_ms if was_heard else len(words) * _MS_PER_WORD
+        units = _unit_count(ms) if order.speak and kept == said else len(kept)
+        end = AnswerEnd("stop" if kept == said else "length", order.input_tokens, len(kept))
+        tone = self._tones[len(words) % _TONES] if order.speak else [b""]
+        return _parts(message, AnswerPart(order.key, end=end), _spread(kept, units), tone)
+
+    def _tell(self, message: StageInput, event: FromStage) -> None:
+        data = _encoder.encode(event)
+        self.emit(StageOutput(message.request_id, message.epoch, data=data))
+
+
+def _ms(samples: int) -> int:
+    return samples * 1000 // INPUT_RATE_HZ
+
+
+def _tone(hz: int) -> list[bytes]:
+    unit = OUTPUT_RATE_HZ * UNIT_MS // 1000
+    time_s = np.arange(unit * _TONE_UNITS) / OUTPUT_RATE_HZ
+    wave = (_AMPLITUDE * np.sin(2 * np.pi * hz * time_s)).astype(np.float32)
+    return [pcm.float32_to_int16(part) for part in np.split(wave, _TONE_UNITS)]
+
+
+def _unit_count(ms: int) -> int:
+    return -(-min(max(ms, _MIN_ANSWER_MS), _MAX_ANSWER_MS) // UNIT_MS)
+
+
+def _spread(words: list[str], units: int) -> list[str]:
+    """One word for each unit; the last one takes all that are left, so the text is whole."""
+    texts = [f" {word}" if index else word for index, word in enumerate(words)]
+    if len(texts) > units:
+        texts[units - 1 :] = ["".join(texts[units - 1 :])]
+    return texts + [""] * (units - len(texts))
+
+
+def _parts(
+    message: StageInput, last: AnswerPart, texts: list[str], sound: list[bytes]
+) -> deque[StageOutput]:
+    """One output for each text; `message` is final when the answer has a request of its own."""
+    data = _encoder.encode(AnswerPart(last.key))
+    parts = deque(
+        StageOutput(
+            message.request_id,
+            message.epoch,
+            pcm=sound[index % len(sound)],
+            sample_rate_hz=OUTPUT_RATE_HZ,
+            text=text,
+            data=data,
+        )
+        for index, text in enumerate(texts)
+    )
+    parts[-1] = msgspec.structs.replace(
+        parts[-1],
+        data=_encoder.encode(last),
+        finished=message.final,
+        metrics={"units": float(len(texts))},
+    )
+    return parts
+
+
+def _find_call(text: str, tools: Sequence[str], number: int) -> ToolCall | None:
+    for name in tools:
+        found = re.search(rf"\bcall {re.escape(name)}(?![\w-])(.*)", text, re.DOTALL)
+        if found:
+            rest = found[1].strip()
+            arguments = msgspec.json.encode({"text": rest} if rest else {}).decode()
+            return ToolCall(f"call_{number}", name, arguments)
+    return None
