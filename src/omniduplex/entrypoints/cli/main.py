@@ -1,0 +1,42 @@
+"""The command `omniduplex`. What a command needs is imported when it runs, so help is quick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omniduplex.entrypoints.cli.serve import serve
+
+app = typer.Typer(
+    help="Talk with a model, and talk over it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+app.command()(serve)
+
+
+@app.command()
+def pull(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Assets to fetch; none means the default set.")
+    ] = None,
+    assets_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where weights live.", envvar="OMNIDUPLEX_ASSETS", show_default=False),
+    ] = None,
+) -> None:
+    """Fetch the weights of the embedded model, once."""
+    from rich.console import Console
+
+    from omniduplex.entrypoints.cli import pull as pulling
+    from omniduplex.models.local.asset_sources import AssetError
+
+    console = Console(stderr=True)
+    try:
+        pulling.pull(names or [], assets_dir, console)
+    except AssetError as error:
+        console.print(str(error), style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(1) from None

@@ -1,0 +1,118 @@
+"""`omniduplex serve`: load a model, take a port, say where to talk, leave politely."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+ANY_HOST = ("0.0.0.0", "::", "")
+
+
+def _log_level(name: str) -> str:
+    if name.lower() not in LOG_LEVELS:
+        raise typer.BadParameter(f"one of {', '.join(LOG_LEVELS)}")
+    return name.lower()
+
+
+def serve(
+    model: Annotated[str, typer.Argument(help="The model to serve.")] = "omniduplex/local",
+    deploy_config: Annotated[
+        Path | None,
+        typer.Option(help="A deploy file (YAML).", exists=True, dir_okay=False),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="TCP port; 0 takes a free one.", max=65535)] = 8000,
+    api_key: Annotated[
+        str | None,
+        typer.Option(
+            help="Key that every /v1 request must carry; better given by the environment.",
+            envvar="OMNIDUPLEX_API_KEY",
+            show_default=False,
+        ),
+    ] = None,
+    served_model_name: Annotated[
+        str | None, typer.Option(help="The model's name for clients.")
+    ] = None,
+    log_level: Annotated[
+        str, typer.Option(callback=_log_level, help=", ".join(LOG_LEVELS))
+    ] = "info",
+    log_json: Annotated[bool, typer.Option(help="Log one JSON object a line.")] = False,
+) -> None:
+    """Serve a model on /v1/realtime, /v1/duplex and a talk page at /."""
+    from rich.console import Console
+
+    from omniduplex.config.errors import ConfigError
+    from omniduplex.entrypoints.duplex_omni import DuplexOmni
+    from omniduplex.entrypoints.openai.app import create_app
+    from omniduplex.entrypoints.openai.server import TalkServer, bind, server_config
+    from omniduplex.models.local.asset_sources import AssetError
+    from omniduplex.telemetry.logging import LogSettings, setup_logging
+
+    console = Console(stderr=True)
+    setup_logging(LogSettings(logging.getLevelNamesMapping()[log_level.upper()], log_json))
+    # Ctrl+C and SIGTERM are one wish; uvicorn raises the signal again once it is done.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with _port_errors(console, host, port):
+        listener = bind(host, port)
+    try:
+        console.print(f"Loading {model} ...", highlight=False, markup=False)
+        omni = DuplexOmni(model, deploy_config=deploy_config)
+        try:
+            app = create_app(omni, served_model_name=served_model_name, api_key=api_key)
+            name = served_model_name or omni.pipeline.model
+            url = base_url(host, listener.getsockname()[1])
+            with _port_errors(console, host, port):
+                listener.listen()
+            TalkServer(server_config(app), app, lambda: _say_where(console, name, url)).run(
+                sockets=[listener]
+            )
+        finally:
+            omni.shutdown()
+    except KeyboardInterrupt:
+        console.print("Stopped.")
+    except AssetError as error:
+        _fail(console, f"{error}\nFetch the weights first: omniduplex pull")
+    except ConfigError as error:
+        _fail(console, str(error))
+    finally:
+        listener.close()
+
+
+@contextmanager
+def _port_errors(console: Console, host: str, port: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        _fail(console, f"Cannot listen on {host}, port {port}: {error.strerror or error}")
+
+
+def base_url(host: str, port: int) -> str:
+    """Return the URL by which a browser on this machine reaches a server."""
+    name = "127.0.0.1" if host in ANY_HOST else host
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def _say_where(console: Console, model: str, url: str) -> None:
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_row("browser", f"[bold]{url}/")
+    table.add_row("websocket", f"{url.replace('http', 'ws', 1)}/v1/realtime  (?duplex=1)")
+    table.add_row("openai clients", f'base_url="{url}/v1", model="{model}"')
+    console.print(f"[bold]{model}[/] is listening. Ctrl+C ends it.")
+    console.print(table, highlight=False, soft_wrap=True)
+
+
+def _fail(console: Console, message: str) -> NoReturn:
+    console.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(1)

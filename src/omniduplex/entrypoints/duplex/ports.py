@@ -1,0 +1,51 @@
+"""What serving needs of an engine: sessions to open, commands in, neutral events out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from omniduplex.config.pipeline import PipelineConfig
+from omniduplex.protocol.duplex import DuplexCommand, DuplexEvent, DuplexSessionConfig
+
+
+class ServedSession(Protocol):
+    """One open session, with a single reader of its events."""
+
+    @property
+    def session_id(self) -> str:
+        """The engine's name for it, never used twice."""
+
+    async def submit(self, command: DuplexCommand) -> None:
+        """Hand a command over in order. Raises DuplexError when the session refuses it."""
+
+    def events(self) -> AsyncIterator[DuplexEvent]:
+        """Yield `session.created` first; ends after `session.closed` or `session.expired`."""
+
+    def deliverable(self, event: DuplexEvent) -> bool:
+        """Whether the event may still be sent: audio of a cancelled response may not."""
+
+    async def close(self, reason: str = "client_close") -> None:
+        """Release the session; a second call does nothing."""
+
+
+class ServedOmni(Protocol):
+    """An engine that opens sessions of one deployed model."""
+
+    @property
+    def pipeline(self) -> PipelineConfig:
+        """The deployed model."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the engine and all its stages run."""
+
+    @property
+    def active_session_count(self) -> int:
+        """Sessions that hold a slot."""
+
+    async def open_session(self, config: DuplexSessionConfig) -> ServedSession:
+        """Admit a session. Raises DuplexError (`resource_exhausted`, or the model's refusal)."""
+
+    async def close_all_sessions(self, reason: str = "shutdown") -> None:
+        """End every session and tell its client why."""

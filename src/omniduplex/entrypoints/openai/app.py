@@ -1,0 +1,77 @@
+"""The Starlette application: every route of a server that talks in full duplex."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+
+from omniduplex.entrypoints.duplex.handshake import DUPLEX_PATH
+from omniduplex.entrypoints.duplex.ports import ServedOmni
+from omniduplex.entrypoints.duplex.serving import DuplexServing
+from omniduplex.entrypoints.openai.auth import ApiKeyMiddleware
+from omniduplex.entrypoints.openai.errors import error_response, on_http_exception
+from omniduplex.entrypoints.openai.health import health_routes
+from omniduplex.entrypoints.openai.models import ModelCard, model_routes
+
+REALTIME_PATH = "/v1/realtime"
+# Routes that OpenAI clients know and a duplex deployment does not serve.
+TURN_PATHS = ("/v1/chat/completions", "/v1/audio/speech", "/v1/audio/transcriptions")
+WEB = Path(__file__).parent.parent / "web"
+# How long the connections of a stopping server get for their goodbyes.
+DRAIN_TIMEOUT_S = 5.0
+
+
+def create_app(
+    omni: ServedOmni,
+    *,
+    served_model_name: str | None = None,
+    api_key: str | None = None,
+    serving: DuplexServing | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Starlette:
+    """Build the application around an engine; an empty key guards nothing."""
+    model = served_model_name or omni.pipeline.model
+    serving = serving or DuplexServing(omni, model)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await serving.drain(DRAIN_TIMEOUT_S)
+
+    app = Starlette(
+        routes=(
+            WebSocketRoute(REALTIME_PATH, serving.serve),
+            WebSocketRoute(DUPLEX_PATH, serving.serve),
+            *model_routes(ModelCard(id=model, created=int(clock()))),
+            *(Route(path, _turn_only, methods=["GET", "POST"]) for path in TURN_PATHS),
+            *health_routes(omni),
+            *_page_routes(),
+        ),
+        middleware=[Middleware(ApiKeyMiddleware, api_key=api_key)] if api_key else [],
+        exception_handlers={HTTPException: on_http_exception},
+        lifespan=lifespan,
+    )
+    app.state.serving = serving
+    return app
+
+
+async def _turn_only(request: Request) -> Response:
+    message = f"{request.url.path} is not available in duplex mode; connect to {REALTIME_PATH}."
+    return error_response(404, message, "unsupported")
+
+
+def _page_routes() -> Sequence[BaseRoute]:
+    async def talk_page(_: Request) -> Response:
+        return FileResponse(WEB / "index.html")
+
+    return Route("/", talk_page), Mount("/static", StaticFiles(directory=WEB))

@@ -1,0 +1,27 @@
+"""`GET /health` and `GET /metrics`: what an operator's tools ask; open to all, without a key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from omniduplex.entrypoints.duplex.ports import ServedOmni
+from omniduplex.telemetry.metrics import METRICS
+
+
+def health_routes(omni: ServedOmni) -> Sequence[BaseRoute]:
+    """Return the routes that tell whether the engine runs, and what it has measured."""
+
+    async def health(_: Request) -> Response:
+        if not omni.alive:
+            return JSONResponse({"status": "dead"}, 503)
+        return JSONResponse({"status": "ok", "active_sessions": omni.active_session_count})
+
+    async def metrics(_: Request) -> Response:
+        return Response(METRICS.exposition(), media_type=CONTENT_TYPE_LATEST)
+
+    return Route("/health", health), Route("/metrics", metrics)

@@ -1,0 +1,81 @@
+"""uvicorn, set up for speech: flow control per frame, and goodbyes before the sockets close."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import uvicorn
+from starlette.applications import Starlette
+
+from omniduplex.entrypoints.openai.app import DRAIN_TIMEOUT_S
+
+# The codec refuses what is over its own limit and keeps the connection, so frames well above
+# that limit must reach it.
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+
+
+class TalkServer(uvicorn.Server):
+    """A server that says when it is ready, and ends its sessions before its connections."""
+
+    def __init__(
+        self, config: uvicorn.Config, app: Starlette, on_ready: Callable[[], None]
+    ) -> None:
+        super().__init__(config)
+        self._app = app
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections, then say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting, let every session say why it ends, then close what is left."""
+        for server in self.servers:
+            server.close()
+        await self._app.state.serving.drain(DRAIN_TIMEOUT_S)
+        await super().shutdown(sockets)
+
+
+def server_config(app: Starlette) -> uvicorn.Config:
+    """Return the settings that serving relies on.
+
+    uvicorn's own access lines hold whole URLs, and its debug lines whole headers; a client may
+    have put a key there, so both stay off.
+    """
+    return uvicorn.Config(
+        app,
+        loop="uvloop",
+        http="httptools",
+        ws="websockets-sansio",
+        ws_max_size=MAX_FRAME_BYTES,
+        ws_per_message_deflate=False,
+        lifespan="on",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(DRAIN_TIMEOUT_S),
+    )
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take a TCP port without listening on it yet, so that a taken one shows before models load.
+
+    Raises:
+        OSError: it is taken, not allowed, or the host is none of this machine's.
+    """
+    family, _, _, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    bound.set_inheritable(False)
+    return bound
