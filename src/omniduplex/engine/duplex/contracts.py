@@ -1,4 +1,4 @@
-"""Identities of a session's work inside the engine, and the port through which it reaches stages."""
+"""Identities of a session's work in the engine, and the port through which it reaches stages."""
 
 from __future__ import annotations
 

@@ -1,0 +1,249 @@
+"""Commands about items and about what was heard of them."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UnsetType
+
+from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.history import HistoryEntry
+from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
+from omniduplex.engine.duplex.session.prompts import heard_text
+from omniduplex.protocol.duplex import (
+    AckPlayback,
+    ContentPart,
+    CreateItem,
+    DeleteItem,
+    DuplexError,
+    Item,
+    ItemAdded,
+    ItemCreated,
+    ItemDeleted,
+    ItemDone,
+    ItemFacts,
+    ItemInput,
+    ItemRetrieved,
+    ItemTruncated,
+    PlaybackAcknowledged,
+    PlaybackFacts,
+    RetrieveItem,
+    TruncateItem,
+)
+
+ROLE_PARTS = {
+    "user": {"input_text", "input_audio", "input_image", "text"},
+    "assistant": {"output_text", "output_audio", "text", "audio"},
+    "system": {"input_text", "text"},
+}
+
+
+class Conversation:
+    """The client's view of the history: create, retrieve, delete, truncate, acknowledge."""
+
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
+
+    # -- items ------------------------------------------------------------------------------
+
+    def create(self, command: CreateItem) -> None:
+        """Put a client's item into the history.
+
+        Raises:
+            DuplexError: `bad_event`, `unsupported`, `invalid_function_call_output`,
+                `item_not_found`, `item_create_duplicate_item_id`.
+        """
+        item = self._item(command.item)
+        previous = self._core.history.add(HistoryEntry(item), command.previous_item_id)
+        self._core.emit(ItemAdded(item=item, previous_item_id=previous))
+        self._core.emit(ItemCreated(item=item, previous_item_id=previous))
+        self._core.emit(ItemDone(item=item, previous_item_id=previous))
+
+    def _item(self, given: ItemInput) -> Item:
+        item_id = given.id or self._core.new_id("item")
+        match given.type:
+            case "message":
+                for index, part in enumerate(given.content):
+                    self._check_part(given, index, part)
+                return Item(id=item_id, role=given.role, content=given.content)
+            case "function_call_output":
+                return self._function_output(item_id, given)
+            case "function_call":
+                if not given.name or not given.call_id:
+                    raise DuplexError(
+                        "bad_event", "a function_call needs name and call_id", param="item.call_id"
+                    )
+                return Item(
+                    id=item_id,
+                    type="function_call",
+                    name=given.name,
+                    call_id=given.call_id,
+                    arguments=given.arguments or "{}",
+                )
+
+    def _check_part(self, given: ItemInput, index: int, part: ContentPart) -> None:
+        where = f"item.content[{index}].type"
+        if part.type not in ROLE_PARTS[given.role]:
+            raise DuplexError(
+                "bad_event", f"{given.role} messages hold no {part.type!r}", param=where
+            )
+        if part.type == "input_image" and not self._core.capabilities.supports_image_input:
+            raise DuplexError("unsupported", "this model takes no images", param=where)
+        if part.type == "input_audio" and isinstance(part.transcript, UnsetType):
+            raise DuplexError(
+                "unsupported",
+                "audio in an item needs a transcript; send it with input_audio_buffer.append",
+                param=where,
+            )
+
+    def _function_output(self, item_id: str, given: ItemInput) -> Item:
+        calls = {e.item.call_id for e in self._core.history if e.item.type == "function_call"}
+        if not given.call_id or given.call_id not in calls:
+            raise DuplexError(
+                "invalid_function_call_output",
+                f"no function call {given.call_id!r} in this conversation",
+                param="item.call_id",
+            )
+        if given.output is None:
+            raise DuplexError(
+                "invalid_function_call_output", "output must be a string", param="item.output"
+            )
+        return Item(
+            id=item_id, type="function_call_output", call_id=given.call_id, output=given.output
+        )
+
+    def retrieve(self, command: RetrieveItem) -> None:
+        """Show an item as it stands; of an answer that was cut off, what was heard."""
+        item = self._core.history.get(_item_id(command.item_id)).item
+        self._core.emit(ItemRetrieved(item=item))
+
+    def delete(self, command: DeleteItem) -> None:
+        """Take an item out."""
+        entry = self._core.history.get(_item_id(command.item_id))
+        if entry.item.status == "in_progress":
+            raise DuplexError("bad_event", "the item is still being made", param="item_id")
+        self._core.history.remove(command.item_id)
+        if entry.response_id is not None:
+            self._core.playback.forget(entry.response_id)
+        facts = ItemFacts(type="conversation.item.deleted", item_id=command.item_id)
+        self._core.emit(ItemDeleted(item_id=command.item_id, event=facts))
+
+    # -- what was heard ---------------------------------------------------------------------
+
+    def truncate(self, command: TruncateItem) -> None:
+        """Cut an answer at what was heard; a position past its end is its end."""
+        entry = self._core.history.get(_item_id(command.item_id))
+        record = self._audio_of(entry, command)
+        if not command.audio_end_ms >= 0:
+            raise DuplexError("bad_event", "audio_end_ms must be >= 0", param="audio_end_ms")
+        cut = self._core.playback.truncate(record, command.audio_end_ms)
+        self._show_heard(entry)
+        end_ms = int(record.cap_ms or 0)
+        facts = ItemFacts(
+            type="conversation.item.truncated", item_id=command.item_id, truncated=cut
+        )
+        self._core.emit(
+            ItemTruncated(
+                item_id=command.item_id,
+                content_index=command.content_index,
+                audio_end_ms=end_ms,
+                event=facts,
+            )
+        )
+        self._acknowledged(entry.item.id, record, truncate=True, committed=True)
+
+    def _audio_of(self, entry: HistoryEntry, command: TruncateItem) -> PlaybackRecord:
+        if not self._core.capabilities.supports_audio_truncate:
+            raise DuplexError("unsupported", "this model's audio cannot be truncated")
+        record = self._core.playback.get(entry.response_id) if entry.response_id else None
+        if record is None or entry.spoken is None:
+            raise DuplexError(
+                "bad_event", "only an assistant's audio can be truncated", param="item_id"
+            )
+        if command.content_index != 0:
+            raise DuplexError("bad_event", "no audio part there", param="content_index")
+        return record
+
+    def acknowledge(self, command: AckPlayback) -> None:
+        """`playback.ack`: how far the user has heard an answer."""
+        entry, record = self._acknowledged_entry(command)
+        if not command.played_ms >= 0:
+            raise DuplexError("bad_event", "played_ms must be >= 0", param="played_ms")
+        if command.truncate:
+            heard = command.played_ms if command.committed_ms is None else command.committed_ms
+            self._core.playback.truncate(record, heard)
+            changed = True
+        else:
+            changed = self._core.playback.acknowledge(
+                record, command.played_ms, command.committed_ms
+            )
+        if changed and entry is not None:
+            self._show_heard(entry)
+        self._acknowledged(
+            f"item_{record.response_id}",
+            record,
+            truncate=command.truncate,
+            committed=changed and entry is not None,
+        )
+
+    def _acknowledged_entry(
+        self, command: AckPlayback
+    ) -> tuple[HistoryEntry | None, PlaybackRecord]:
+        response_id = command.response_id
+        if response_id is not None and command.item_id not in (None, f"item_{response_id}"):
+            raise DuplexError(
+                "playback_item_mismatch",
+                f"item {command.item_id!r} is not of response {response_id!r}",
+                param="item_id",
+            )
+        if response_id is None and command.item_id is not None:
+            response_id = command.item_id.removeprefix("item_")
+        latest = self._core.playback.latest
+        record = latest if response_id is None else self._core.playback.get(response_id)
+        if record is None:
+            raise DuplexError(
+                "playback_item_not_found", "no such answer in this conversation", param="item_id"
+            )
+        item_id = f"item_{record.response_id}"
+        entry = self._core.history.get(item_id) if item_id in self._core.history else None
+        return entry, record
+
+    def _show_heard(self, entry: HistoryEntry) -> None:
+        """An answer that is over and cut off shows the words that were heard, from now on."""
+        item = entry.item
+        self._core.history.touch()
+        if item.status != "cancelled" and not self._is_capped(entry):
+            return
+        text = heard_text(entry, self._core.playback)
+        if isinstance(item.content, UnsetType):
+            return
+        parts = tuple(
+            msgspec.structs.replace(part, transcript=text) if part.type == "output_audio" else part
+            for part in item.content
+        )
+        self._core.history.replace(msgspec.structs.replace(item, content=parts))
+
+    def _is_capped(self, entry: HistoryEntry) -> bool:
+        record = self._core.playback.get(entry.response_id) if entry.response_id else None
+        return record is not None and record.cap_ms is not None
+
+    def _acknowledged(
+        self, item_id: str, record: PlaybackRecord, *, truncate: bool, committed: bool
+    ) -> None:
+        cursor = record.cursor()
+        facts = PlaybackFacts(
+            session_id=self._core.session_id,
+            epoch=self._core.epoch,
+            item_id=item_id,
+            played_ms=cursor.played_ms,
+            committed_ms=cursor.committed_ms,
+            truncate=truncate,
+            playback=cursor,
+            history_committed=committed,
+        )
+        self._core.emit(PlaybackAcknowledged(event=facts))
+
+
+def _item_id(item_id: str) -> str:
+    if not item_id:
+        raise DuplexError("missing_item_id", "item_id is empty", param="item_id")
+    return item_id

@@ -1,0 +1,69 @@
+"""The facts that all parts of a session share, each in this one place, and its effect list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from omniduplex.engine.duplex.contracts import DuplexFence, StageWork
+from omniduplex.engine.duplex.plugin import DuplexModelPlugin, DuplexModelSessionState
+from omniduplex.engine.duplex.session.effects import Effect, Emit
+from omniduplex.engine.duplex.session.history import History
+from omniduplex.engine.duplex.session.playback_ledger import PlaybackLedger
+from omniduplex.protocol.duplex import (
+    DuplexCapabilities,
+    DuplexError,
+    DuplexEvent,
+    DuplexSessionConfig,
+    SessionState,
+    TurnState,
+    error_event,
+)
+
+NewId = Callable[[str], str]
+"""Makes an id that was never used, from a prefix such as `item`."""
+
+
+@dataclass(slots=True)
+class SessionCore:
+    """Identity, fence, configuration, ledgers; and the effects of the input being handled.
+
+    `now` is the session clock in seconds at the moment of the input being handled.
+    """
+
+    session_id: str
+    config: DuplexSessionConfig
+    capabilities: DuplexCapabilities
+    plugin: DuplexModelPlugin
+    model: DuplexModelSessionState
+    new_id: NewId
+    max_pending_input_bytes: int
+    max_pending_turns: int
+    history: History = field(default_factory=History)
+    playback: PlaybackLedger = field(init=False)
+    epoch: int = 0
+    turn_id: int = 0
+    state: SessionState = "open"
+    turn_state: TurnState = "idle"
+    now: float = 0.0
+    effects: list[Effect] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.playback = PlaybackLedger(self.config.playback_commit_policy)
+
+    @property
+    def fence(self) -> DuplexFence:
+        """The fence that new work is submitted under."""
+        return DuplexFence(self.session_id, self.epoch, self.turn_id)
+
+    def emit(self, event: DuplexEvent) -> None:
+        """Show an event to the client."""
+        self.effects.append(Emit(event))
+
+    def emit_error(self, error: DuplexError) -> None:
+        """Show a refusal or a failure to the client."""
+        self.emit(error_event(error))
+
+    def run(self, works: Iterable[StageWork]) -> None:
+        """Have stage work done."""
+        self.effects.extend(works)

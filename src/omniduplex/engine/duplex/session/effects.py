@@ -1,0 +1,38 @@
+"""What comes out of a session: things for the runner to do, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from omniduplex.engine.duplex.contracts import Abort, Submit
+from omniduplex.protocol.duplex import DuplexEvent
+
+
+class Emit(msgspec.Struct, frozen=True, gc=False):
+    """Show this event to the client."""
+
+    event: DuplexEvent
+
+
+class DropQueuedAudio(msgspec.Struct, frozen=True, gc=False):
+    """Audio of this response that waits in the output buffer must not be delivered any more."""
+
+    response_id: str
+
+
+class Prepare(msgspec.Struct, frozen=True):
+    """Run `convert` off the loop and report its result as `AudioReady(ticket)`."""
+
+    ticket: int
+    convert: Callable[[], bytes]
+
+
+class Ended(msgspec.Struct, frozen=True, gc=False):
+    """The session is over; its closing event was emitted."""
+
+    reason: str
+
+
+Effect = Emit | DropQueuedAudio | Submit | Abort | Prepare | Ended

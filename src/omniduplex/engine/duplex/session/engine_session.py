@@ -1,0 +1,299 @@
+"""The one authority over a duplex session: inputs in, effects out, no I/O and no clock inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from omniduplex.engine.duplex.contracts import Abort, Submit
+from omniduplex.engine.duplex.model_events import (
+    Listen,
+    ModelEvent,
+    UserSpeechResumed,
+    UserSpeechStarted,
+    UserTranscript,
+    UserTurnDraft,
+    UserTurnEnded,
+)
+from omniduplex.engine.duplex.session.conversation import Conversation
+from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.effects import Effect, Ended
+from omniduplex.engine.duplex.session.input_lane import InputLane
+from omniduplex.engine.duplex.session.inputs import (
+    AudioReady,
+    CloseRequest,
+    SessionInput,
+    StageLost,
+    StageResult,
+)
+from omniduplex.engine.duplex.session.output_lane import OutputLane
+from omniduplex.protocol.duplex import (
+    AckPlayback,
+    AppendAudio,
+    AppendText,
+    BargeIn,
+    CancelInput,
+    CancelResponse,
+    ClearInput,
+    ClearOutputAudio,
+    CloseSession,
+    Commit,
+    CreateItem,
+    CreateResponse,
+    DeleteItem,
+    DuplexError,
+    DuplexSessionConfig,
+    DuplexSessionObject,
+    Heartbeat,
+    HeartbeatAck,
+    InputCommit,
+    PlaybackCursor,
+    RealtimeCommand,
+    Reason,
+    RetrieveItem,
+    SessionClosed,
+    SessionCreated,
+    SessionExpired,
+    SessionUpdated,
+    SignalTurn,
+    TruncateItem,
+    TurnEvent,
+    TurnState,
+    UpdateSession,
+    apply_patch,
+    resolve_signal,
+    session_object,
+)
+
+SIGNALLED_STATES: dict[str, TurnState] = {
+    "user_started": "user_speaking",
+    "user_committed": "user_committed",
+    "assistant_started": "assistant_generating",
+    "assistant_done": "idle",
+}
+
+
+class DuplexEngineSession:
+    """A session: its core facts and the three parts that act on them.
+
+    `handle` is the only way in. A refused command changes nothing and is answered with an error
+    that names its `event_id`.
+    """
+
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
+        self._output = OutputLane(core)
+        self._input = InputLane(core, self._output)
+        self._conversation = Conversation(core)
+        self._handlers = self._table()
+
+    @property
+    def session_id(self) -> str:
+        """The id the server gave this session."""
+        return self._core.session_id
+
+    @property
+    def epoch(self) -> int:
+        """The interruption fence: advances with every cancel."""
+        return self._core.epoch
+
+    @property
+    def config(self) -> DuplexSessionConfig:
+        """The configuration in force."""
+        return self._core.config
+
+    @property
+    def closed(self) -> bool:
+        """Whether the closing event was emitted."""
+        return self._core.state == "closed"
+
+    def open(self, now: float) -> list[Effect]:
+        """The first effects: the model listens, and the client learns of the session."""
+        core = self._core
+        core.now = now
+        core.run(core.model.plan_open(core.fence, core.config))
+        core.emit(SessionCreated(session=self.public_object()))
+        core.emit(SessionUpdated(session=self.public_object()))
+        return self._taken()
+
+    def handle(self, item: SessionInput, now: float) -> list[Effect]:
+        """Take one input at session time `now` (s) and say what is to be done, in order."""
+        if self.closed:
+            return []
+        self._core.now = now
+        match item:
+            case StageResult():
+                self._stage_result(item)
+            case StageLost():
+                self._stage_lost(item)
+            case AudioReady():
+                self._input.converted(item)
+            case CloseRequest():
+                self._close(item)
+            case _:
+                self._command(item)
+        return self._taken()
+
+    def _taken(self) -> list[Effect]:
+        effects, self._core.effects = self._core.effects, []
+        return effects
+
+    # -- commands ---------------------------------------------------------------------------
+
+    def _table(self) -> dict[type[RealtimeCommand], Callable[[Any], None]]:
+        """Which part answers which command."""
+        return {
+            AppendAudio: self._input.take,
+            Commit: self._input.take,
+            InputCommit: self._input.take,
+            ClearInput: lambda _: self._input.clear(),
+            CancelInput: lambda _: self._input.interrupt(),
+            BargeIn: self._barge_in,
+            AppendText: self._refuse_text,
+            CreateItem: self._conversation.create,
+            RetrieveItem: self._conversation.retrieve,
+            DeleteItem: self._conversation.delete,
+            TruncateItem: self._conversation.truncate,
+            AckPlayback: self._conversation.acknowledge,
+            CreateResponse: self._output.create,
+            CancelResponse: self._output.cancel_command,
+            ClearOutputAudio: self._output.clear_command,
+            UpdateSession: self._update,
+            SignalTurn: self._signal,
+            Heartbeat: lambda _: self._core.emit(HeartbeatAck(session_id=self.session_id)),
+            CloseSession: self._close,
+        }
+
+    def _command(self, command: RealtimeCommand) -> None:
+        try:
+            if isinstance(command, SignalTurn):
+                command = resolve_signal(command)
+            self._handlers[type(command)](command)
+        except DuplexError as error:
+            error.event_id = command.event_id
+            self._core.emit_error(error)
+
+    def _barge_in(self, command: BargeIn) -> None:
+        if not self._core.capabilities.supports_barge_in:
+            raise DuplexError("barge_in_unsupported", "this model cannot be interrupted")
+        self._input.interrupt()
+
+    def _refuse_text(self, command: AppendText) -> None:
+        raise DuplexError(
+            "native_text_append_unsupported",
+            "send text with conversation.item.create and response.create",
+        )
+
+    def _signal(self, command: SignalTurn) -> None:
+        state = SIGNALLED_STATES.get(command.event)
+        if state is None:
+            raise DuplexError("bad_event", f"no turn signal {command.event!r}", param="event")
+        self._core.turn_state = state
+        self._core.emit(
+            TurnEvent(
+                session_id=self.session_id,
+                event=command.event,
+                turn_state=state,
+                epoch=self.epoch,
+            )
+        )
+
+    def _update(self, command: UpdateSession) -> None:
+        """A deep merge that is accepted whole or changes nothing."""
+        core = self._core
+        config = apply_patch(core.config, command.session)
+        self._check_mutable(config)
+        core.plugin.validate_config(config)
+        core.config = config
+        core.playback.policy = config.playback_commit_policy
+        core.run(core.model.plan_update(core.fence, config))
+        core.emit(SessionUpdated(session=self.public_object()))
+
+    def _check_mutable(self, config: DuplexSessionConfig) -> None:
+        current = self._core.config
+        if config.model != current.model:
+            raise DuplexError(
+                "model_update_unsupported", "the model of a session is fixed", param="session.model"
+            )
+        if config.ref_audio != current.ref_audio:
+            raise DuplexError(
+                "ref_audio_update_unsupported",
+                "the voice sample of a session is fixed",
+                param="session.ref_audio",
+            )
+        if config.voice != current.voice and self._core.playback.latest is not None:
+            raise DuplexError(
+                "voice_update_after_audio_unsupported",
+                "the voice is fixed once the model has spoken",
+                param="session.voice",
+            )
+
+    # -- what the runner reports ------------------------------------------------------------
+
+    def _stage_result(self, result: StageResult) -> None:
+        for projected in self._core.model.project(result.stage_id, result.output):
+            if isinstance(projected, (Submit, Abort)):
+                self._core.effects.append(projected)
+            else:
+                self._model_event(projected)
+
+    def _model_event(self, event: ModelEvent) -> None:
+        match event:
+            case UserSpeechStarted():
+                self._input.speech_started(event)
+            case UserTurnDraft():
+                self._input.drafted(event)
+            case UserSpeechResumed():
+                self._output.drop_draft()
+            case UserTurnEnded():
+                self._input.turn_ended(event)
+            case UserTranscript():
+                self._input.transcript_known(event)
+            case Listen():
+                self._input.listen(event.reason)
+            case _:
+                self._output.take(event)
+
+    def _stage_lost(self, lost: StageLost) -> None:
+        """A stage died under this session: its answer fails, then the session (section 7.8)."""
+        if self._output.active is None:
+            self._core.emit_error(DuplexError("runtime_data_plane_stream_failed", lost.message))
+        self._output.fail(lost.message)
+        self._close(CloseRequest(reason="request_cleanup", expired=True))
+
+    def _close(self, request: CloseRequest | CloseSession) -> None:
+        """Stop everything; the closing event is the last one."""
+        core = self._core
+        core.state = "closed"
+        core.run(core.model.plan_close())
+        if isinstance(request, CloseRequest) and request.expired:
+            core.emit(SessionExpired(session_id=self.session_id, reason=request.reason))
+        else:
+            closed = SessionClosed(
+                session_id=self.session_id,
+                epoch=self.epoch,
+                reason=request.reason,
+                event=Reason(type="session.closed", reason=request.reason),
+            )
+            core.emit(closed)
+        core.effects.append(Ended(request.reason))
+
+    # -- the public view --------------------------------------------------------------------
+
+    def public_object(self) -> DuplexSessionObject:
+        """The session as its client sees it."""
+        core, active = self._core, self._output.active
+        latest = core.playback.latest
+        return session_object(
+            core.config,
+            session_id=core.session_id,
+            capabilities=core.capabilities,
+            state=core.state,
+            turn_state=core.turn_state,
+            epoch=core.epoch,
+            turn_id=core.turn_id,
+            active_response_id=active.response_id if active else None,
+            active_response_turn_id=active.turn_id if active else None,
+            active_request_id=active.key if active else None,
+            playback=latest.cursor() if latest else PlaybackCursor(),
+        )

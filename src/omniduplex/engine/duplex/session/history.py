@@ -1,0 +1,194 @@
+"""The conversation's items in order, and the view of them that a model prompt is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from omniduplex.protocol.duplex import AudioTextMark, ContentPart, DuplexError, Item
+
+
+@dataclass(slots=True)
+class SpokenText:
+    """A transcript with marks of where in the audio its prefixes end."""
+
+    text: str = ""
+    duration_ms: float = 0.0
+    marks: list[AudioTextMark] = field(default_factory=list)
+
+    def add(self, text: str, duration_ms: float) -> None:
+        """Words, and the audio in which they are spoken."""
+        self.text += text
+        self.duration_ms += duration_ms
+        if text:
+            mark = AudioTextMark(text_chars=len(self.text), audio_end_ms=round(self.duration_ms))
+            self.marks.append(mark)
+
+    def prefix(self, heard_ms: float) -> str:
+        """What had been said after `heard_ms`, by linear interpolation between the marks.
+
+        Cut back to a whole word, since a word begun is not a word heard.
+        """
+        if heard_ms <= 0:
+            return ""
+        if heard_ms >= self.duration_ms:
+            return self.text
+        chars, before_chars, before_ms = 0.0, 0, 0.0
+        for mark in self.marks:
+            if heard_ms < mark.audio_end_ms:
+                share = (heard_ms - before_ms) / max(1.0, mark.audio_end_ms - before_ms)
+                chars = before_chars + share * (mark.text_chars - before_chars)
+                break
+            before_chars, before_ms = mark.text_chars, float(mark.audio_end_ms)
+            chars = before_chars
+        return _whole_words(self.text, int(chars))
+
+
+def _whole_words(text: str, chars: int) -> str:
+    if chars >= len(text) or text[chars].isspace():
+        return text[:chars].rstrip()
+    return text[: text.rfind(" ", 0, chars) + 1].rstrip()
+
+
+@dataclass(slots=True)
+class HistoryEntry:
+    """An item, and for an assistant's answer its response and what was said when."""
+
+    item: Item
+    response_id: str | None = None
+    spoken: SpokenText | None = None
+
+
+class History:
+    """Items by id and order; `version` changes with every change, so that drafts can be checked.
+
+    User items whose words are still being recognised are `pending`.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[str, HistoryEntry] = {}
+        self._order: list[str] = []
+        self._pending: list[str] = []
+        self.version = 0
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[HistoryEntry]:
+        return (self._entries[item_id] for item_id in self._order)
+
+    def __contains__(self, item_id: object) -> bool:
+        return item_id in self._entries
+
+    @property
+    def last_id(self) -> str | None:
+        """The id of the newest item."""
+        return self._order[-1] if self._order else None
+
+    def get(self, item_id: str) -> HistoryEntry:
+        """The entry of an item.
+
+        Raises:
+            DuplexError: `item_not_found`.
+        """
+        entry = self._entries.get(item_id)
+        if entry is None:
+            raise DuplexError(
+                "item_not_found", f"no item {item_id!r} in this conversation", param="item_id"
+            )
+        return entry
+
+    def previous_of(self, item_id: str) -> str | None:
+        """The id before an item, null for the first."""
+        index = self._order.index(item_id)
+        return self._order[index - 1] if index else None
+
+    def add(self, entry: HistoryEntry, previous_item_id: str | None = None) -> str | None:
+        """Insert after `previous_item_id` ("root": in front, null: at the end); the id before it.
+
+        Raises:
+            DuplexError: `item_not_found`, `item_create_duplicate_item_id`.
+        """
+        item_id = entry.item.id
+        if item_id in self._entries:
+            raise DuplexError(
+                "item_create_duplicate_item_id", f"item {item_id!r} exists", param="item.id"
+            )
+        index = self._index_after(previous_item_id)
+        self._entries[item_id] = entry
+        self._order.insert(index, item_id)
+        self.version += 1
+        return self._order[index - 1] if index else None
+
+    def _index_after(self, previous_item_id: str | None) -> int:
+        if previous_item_id is None:
+            return len(self._order)
+        if previous_item_id == "root":
+            return 0
+        if previous_item_id not in self._entries:
+            raise DuplexError(
+                "item_not_found",
+                f"no item {previous_item_id!r} in this conversation",
+                param="previous_item_id",
+            )
+        return self._order.index(previous_item_id) + 1
+
+    def replace(self, item: Item) -> None:
+        """Show this item in the place of the one with its id."""
+        self.get(item.id).item = item
+        self.version += 1
+
+    def touch(self) -> None:
+        """What was heard of some item changed."""
+        self.version += 1
+
+    def remove(self, item_id: str) -> HistoryEntry:
+        """Take an item out; raises as `get`."""
+        entry = self.get(item_id)
+        del self._entries[item_id]
+        self._order.remove(item_id)
+        if item_id in self._pending:
+            self._pending.remove(item_id)
+        self.version += 1
+        return entry
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """User items whose words are not known yet, oldest first."""
+        return tuple(self._pending)
+
+    def await_transcript(self, item_id: str) -> None:
+        """The words of this user item will follow."""
+        self._pending.append(item_id)
+
+    def transcript_arrived(self, item_id: str, transcript: str) -> None:
+        """The words of a user item's audio became known; nothing happens when the item is gone."""
+        if item_id in self._pending:
+            self._pending.remove(item_id)
+        entry = self._entries.get(item_id)
+        if entry is None or isinstance(entry.item.content, msgspec.UnsetType):
+            return
+        parts = tuple(
+            msgspec.structs.replace(part, transcript=transcript)
+            if part.type == "input_audio"
+            else part
+            for part in entry.item.content
+        )
+        self.replace(msgspec.structs.replace(entry.item, content=parts))
+
+
+def message_text(item: Item) -> str:
+    """All words of a message item, whatever parts hold them."""
+    if isinstance(item.content, msgspec.UnsetType):
+        return ""
+    return " ".join(text for part in item.content if (text := _part_text(part)))
+
+
+def _part_text(part: ContentPart) -> str:
+    if not isinstance(part.text, msgspec.UnsetType):
+        return part.text
+    if isinstance(part.transcript, msgspec.UnsetType) or part.transcript is None:
+        return ""
+    return part.transcript

@@ -1,0 +1,378 @@
+"""Everything the user says: appends, turns, commits."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import msgspec
+from msgspec import UNSET
+
+from omniduplex.audio.pcm import duration_ms, rms
+from omniduplex.audio.stream import InputDecoder
+from omniduplex.engine.duplex.model_events import (
+    UserSpeechStarted,
+    UserTranscript,
+    UserTurnDraft,
+    UserTurnEnded,
+)
+from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.effects import Prepare
+from omniduplex.engine.duplex.session.history import HistoryEntry
+from omniduplex.engine.duplex.session.inputs import AudioReady
+from omniduplex.engine.duplex.session.output_lane import OutputLane
+from omniduplex.protocol.duplex import (
+    AppendAudio,
+    AudioFormat,
+    AudioUrlPart,
+    Commit,
+    CommitFacts,
+    CommittedMessage,
+    ContentPart,
+    DuplexError,
+    DurationUsage,
+    InputCleared,
+    InputCommit,
+    InputCommitted,
+    Item,
+    ItemAdded,
+    ItemCreated,
+    ItemDone,
+    ListenDecision,
+    ListenResponse,
+    OverlapDecision,
+    ResponseFacts,
+    SpeechStarted,
+    SpeechStopped,
+    TranscriptionCompleted,
+    parse_append_format,
+)
+
+INLINE_BYTES = 64 * 1024
+"""Appends up to this size are converted on the loop: 1.3 s at 24 kHz, under half a millisecond."""
+
+OrderedInput = AppendAudio | Commit | InputCommit
+
+
+@dataclass(slots=True)
+class OpenTurn:
+    """What is heard since the last commit or clear."""
+
+    item_id: str | None = None
+    started: bool = False
+    buffered_bytes: int = 0
+    buffered_ms: float = 0.0
+    speech: bool = False
+
+
+class InputLane:
+    """The open turn and the way of its audio into the model.
+
+    While a large append is converted off the loop, the inputs behind it wait in `_held`, so that
+    order is kept and a cancel can still overtake.
+    """
+
+    def __init__(self, core: SessionCore, output: OutputLane) -> None:
+        self._core = core
+        self._output = output
+        self._turn = OpenTurn()
+        self._format = core.config.input_format
+        self._decoder: InputDecoder | None = None
+        self._held: deque[OrderedInput] = deque()
+        self._converting: int | None = None
+        self._tickets = 0
+
+    # -- audio in ---------------------------------------------------------------------------
+
+    def take(self, command: OrderedInput) -> None:
+        """An input whose place in the order counts."""
+        if self._converting is not None:
+            self._held.append(command)
+        elif isinstance(command, AppendAudio):
+            self._append(command)
+        else:
+            self._commit(command)
+
+    def _append(self, command: AppendAudio) -> None:
+        if command.video_frames:
+            raise DuplexError(
+                "invalid_input_modality", "this model takes no video", param="video_frames"
+            )
+        if self._wants_barge_in(command):
+            self._output.cancel("barge_in")
+        if not command.audio:
+            return
+        decoder = self._decoder_for(parse_append_format(command, self._core.config.input_format))
+        self._reserve(len(command.audio))
+        if len(command.audio) > INLINE_BYTES:
+            self._tickets += 1
+            self._converting = self._tickets
+            audio = command.audio
+            self._held.appendleft(msgspec.structs.replace(command, audio=b""))
+            self._core.effects.append(Prepare(self._tickets, lambda: decoder.process(audio)))
+            return
+        try:
+            pcm = decoder.process(command.audio)
+        except ValueError as error:
+            self._turn.buffered_bytes -= len(command.audio)
+            raise DuplexError("bad_audio", str(error), param="audio") from error
+        self._heard(command, pcm)
+
+    def converted(self, ready: AudioReady) -> None:
+        """A large append is converted: take it, then all that waited behind it."""
+        if ready.ticket != self._converting:
+            return
+        self._converting = None
+        command = self._held.popleft()
+        assert isinstance(command, AppendAudio)
+        if ready.error is not None:
+            error = DuplexError("bad_audio", ready.error, param="audio", event_id=command.event_id)
+            self._core.emit_error(error)
+        else:
+            self._heard(command, ready.pcm)
+        while self._held and self._converting is None:
+            held = self._held.popleft()
+            try:
+                self.take(held)
+            except DuplexError as error:
+                error.event_id = held.event_id
+                self._core.emit_error(error)
+
+    def _heard(self, command: AppendAudio, pcm: bytes) -> None:
+        rate = self._core.plugin.input_rate_hz
+        self._turn.buffered_ms += duration_ms(len(pcm), rate)
+        if not self._turn.speech:
+            self._turn.speech = self._is_speech(command, pcm)
+        self._core.run(
+            self._core.model.plan_append(self._core.fence, pcm, force_listen=command.force_listen)
+        )
+
+    def _is_speech(self, command: AppendAudio, pcm: bytes) -> bool:
+        """The client's own verdict first, then the level (wire contract, section 1.1)."""
+        if command.is_speech is not None:
+            return command.is_speech
+        if command.vad is not None and command.vad.is_speech is not None:
+            return command.vad.is_speech
+        if command.speech_probability is not None:
+            return command.speech_probability >= 0.5
+        floor = command.overlap_silence_rms
+        if floor is None:
+            floor = self._core.config.overlap_silence_rms
+        return rms(pcm) >= floor
+
+    def _wants_barge_in(self, command: AppendAudio) -> bool:
+        asked = command.overlap_action in ("barge_in", "interrupt", "cancel")
+        return command.force_barge_in or asked
+
+    def _decoder_for(self, wanted: AudioFormat) -> InputDecoder:
+        if self._decoder is None or wanted != self._format:
+            self._format = wanted
+            self._decoder = InputDecoder(
+                wanted.encoding, wanted.rate_hz, self._core.plugin.input_rate_hz
+            )
+        return self._decoder
+
+    def _reserve(self, size: int) -> None:
+        """Bound what a client piles up without committing.
+
+        A session that ends turns by listening streams for ever: there the model's own buffer is
+        the bound.
+        """
+        if self._core.config.decides_turns:
+            return
+        if self._turn.buffered_bytes + size > self._core.max_pending_input_bytes:
+            raise DuplexError(
+                "input_backpressure",
+                f"more than {self._core.max_pending_input_bytes} bytes of audio wait for a commit",
+            )
+        self._turn.buffered_bytes += size
+
+    # -- turns that end by listening --------------------------------------------------------
+
+    def speech_started(self, event: UserSpeechStarted) -> None:
+        """The user speaks: announce it first, then see what it does to an answer."""
+        turn = self._turn
+        turn.started = turn.speech = True
+        item_id = self._item_id()
+        self._core.emit(SpeechStarted(audio_start_ms=event.audio_start_ms, item_id=item_id))
+        self._core.turn_state = "user_speaking"
+        self._judge_overlap()
+
+    def _judge_overlap(self) -> None:
+        policy = self._core.config.overlap_policy
+        barge_in = policy == "barge_in_on_speech" and self._core.capabilities.supports_barge_in
+        if self._output.active is not None:
+            self._core.emit(
+                OverlapDecision(
+                    session_id=self._core.session_id,
+                    epoch=self._core.epoch,
+                    policy=policy,
+                    action="barge_in" if barge_in else "listen",
+                    reason="server_vad_speech_started" if barge_in else f"policy_{policy}",
+                )
+            )
+        if barge_in and not self._output.cancel("turn_detected"):
+            self._output.cut_playback()
+
+    def drafted(self, event: UserTurnDraft) -> None:
+        """The user may be done."""
+        if event.transcript and self._answers_turns:
+            self._output.draft(event.transcript)
+
+    def turn_ended(self, event: UserTurnEnded) -> None:
+        """The user is done: commit the turn and answer it; a turn without words is dropped."""
+        item_id = self._item_id()
+        if self._turn.started:
+            self._core.emit(SpeechStopped(audio_end_ms=event.audio_end_ms, item_id=item_id))
+        duration = self._turn.buffered_ms
+        self._turn = OpenTurn()
+        if not event.transcript:
+            self._core.turn_state = "idle"
+            self._output.drop_draft()
+            self.listen("silence_or_noise")
+            return
+        self._seal(item_id, event.transcript, duration, wants_response=self._answers_turns)
+
+    @property
+    def _answers_turns(self) -> bool:
+        detection = self._core.config.turn_detection
+        return self._core.config.auto_response if detection is None else detection.create_response
+
+    def _item_id(self) -> str:
+        if self._turn.item_id is None:
+            self._turn.item_id = self._core.new_id("item")
+        return self._turn.item_id
+
+    # -- turns that the client ends ---------------------------------------------------------
+
+    def _commit(self, command: Commit | InputCommit) -> None:
+        turn = self._turn
+        empty = not turn.speech if self._core.config.decides_turns else turn.buffered_ms <= 0
+        if empty and command.is_speech is not False:
+            raise DuplexError(
+                "input_audio_buffer_empty",
+                "input_audio_buffer.commit requires a non-empty input audio buffer.",
+            )
+        if len(self._core.history.pending) >= self._core.max_pending_turns:
+            raise DuplexError(
+                "input_backpressure",
+                f"more than {self._core.max_pending_turns} committed turns wait to be heard",
+            )
+        item_id = self._item_id()
+        if turn.started:
+            self._core.emit(SpeechStopped(audio_end_ms=0, item_id=item_id))
+        self._turn = OpenTurn()
+        if command.is_speech is False or not turn.speech:
+            self._core.run(self._core.model.plan_clear(self._core.fence))
+            self._seal(item_id, "", turn.buffered_ms, wants_response=False, is_speech=False)
+            self.listen("silence_or_noise")
+            return
+        works = self._core.model.plan_commit(self._core.fence, item_id)
+        self._seal(item_id, None, turn.buffered_ms, wants_response=self._wants_response(command))
+        self._core.run(works)
+
+    def _wants_response(self, command: Commit | InputCommit) -> bool:
+        if command.response_create is not None:
+            return command.response_create
+        return self._core.config.auto_response
+
+    def _seal(
+        self,
+        item_id: str,
+        transcript: str | None,
+        audio_ms: float,
+        *,
+        wants_response: bool,
+        is_speech: bool = True,
+    ) -> None:
+        """The commit fan-out (wire contract, section 7.1), then the answer if one is wanted."""
+        core = self._core
+        part = ContentPart(
+            type="input_audio",
+            transcript=transcript,
+            is_speech=UNSET if is_speech else False,
+        )
+        item = Item(id=item_id, role="user", content=(part,))
+        previous = core.history.add(HistoryEntry(item))
+        core.turn_id += 1
+        core.turn_state = "user_committed"
+        if transcript is None:
+            core.history.await_transcript(item_id)
+        core.emit(ItemAdded(item=item, previous_item_id=previous))
+        core.emit(ItemCreated(item=item, previous_item_id=previous))
+        deferred = wants_response and self._output.active is not None
+        facts = CommitFacts(
+            session_id=core.session_id,
+            turn_id=core.turn_id,
+            epoch=core.epoch,
+            history_len=len(core.history),
+            message=CommittedMessage(content=(AudioUrlPart(transcript=transcript or UNSET),)),
+            realtime_item_id=item_id,
+            response_create_deferred=deferred or UNSET,
+            empty=UNSET if is_speech else True,
+            is_speech=UNSET if is_speech else False,
+            no_response=UNSET if is_speech else True,
+        )
+        core.emit(InputCommitted(item_id=item_id, previous_item_id=previous, event=facts))
+        if transcript:
+            self._transcribed(item_id, transcript, audio_ms / 1000.0)
+        core.emit(ItemDone(item=item, previous_item_id=previous))
+        if wants_response:
+            self._output.answer_turn(transcript, item_id)
+
+    def transcript_known(self, event: UserTranscript) -> None:
+        """The words of a turn that the client committed."""
+        self._core.history.transcript_arrived(event.item_id, event.transcript)
+        self._transcribed(event.item_id, event.transcript, event.seconds)
+        self._output.transcript_known(event.item_id)
+
+    def _transcribed(self, item_id: str, transcript: str, seconds: float) -> None:
+        self._core.emit(
+            TranscriptionCompleted(
+                item_id=item_id,
+                transcript=transcript,
+                usage=DurationUsage(seconds=round(seconds, 3)),
+            )
+        )
+
+    # -- dropping input ---------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """`input_audio_buffer.clear`: forget open audio; the clock goes on, so does an answer."""
+        self._drop_open()
+        self._core.emit(InputCleared())
+
+    def interrupt(self) -> None:
+        """`input.cancel` and `barge_in`: drop open input, stop the answer, advance the epoch."""
+        self._drop_open()
+        if not self._output.cancel("barge_in"):
+            self._core.epoch += 1
+            if self._output.cut_playback() is None:
+                self._core.emit(InputCleared())
+
+    def _drop_open(self) -> None:
+        self._converting = None
+        self._held.clear()
+        if self._decoder is not None:
+            self._decoder.reset()
+        self._turn = OpenTurn()
+        self._output.drop_draft()
+        self._core.run(self._core.model.plan_clear(self._core.fence))
+
+    def listen(self, reason: str) -> None:
+        """Tell that the model keeps listening."""
+        core = self._core
+        facts = ResponseFacts(
+            type="response.listen",
+            session_id=core.session_id,
+            epoch=core.epoch,
+            reason=reason,
+            model_listen=reason == "model_listen" or UNSET,
+        )
+        core.emit(
+            ListenDecision(
+                session_id=core.session_id,
+                epoch=core.epoch,
+                response=ListenResponse(metadata=facts),
+            )
+        )

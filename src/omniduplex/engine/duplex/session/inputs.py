@@ -1,0 +1,40 @@
+"""What goes into a session: client commands as decoded, and the facts that the runner reports."""
+
+from __future__ import annotations
+
+import msgspec
+
+from omniduplex.protocol.duplex import DuplexCommand
+from omniduplex.stages.messages import StageOutput
+
+
+class StageResult(msgspec.Struct, frozen=True, gc=False):
+    """A stage answered one of the session's requests."""
+
+    stage_id: int
+    output: StageOutput
+
+
+class StageLost(msgspec.Struct, frozen=True, gc=False):
+    """A stage died, or refused work, with requests of this session on it."""
+
+    stage_id: int
+    message: str
+
+
+class AudioReady(msgspec.Struct, frozen=True, gc=False):
+    """Audio that was converted off the loop: int16 at the model's rate, or the reason it is bad."""
+
+    ticket: int
+    pcm: bytes
+    error: str | None = None
+
+
+class CloseRequest(msgspec.Struct, frozen=True, gc=False):
+    """The server ends the session; `expired` chooses the closing event."""
+
+    reason: str
+    expired: bool = False
+
+
+SessionInput = DuplexCommand | StageResult | StageLost | AudioReady | CloseRequest

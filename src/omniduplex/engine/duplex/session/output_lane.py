@@ -1,0 +1,336 @@
+"""Everything about answers: starting, drafting, streaming, cancelling, playback."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from msgspec import UnsetType
+
+from omniduplex.engine.duplex.model_events import (
+    FunctionCall,
+    ResponseAudio,
+    ResponseEnded,
+    ResponseFailed,
+    ResponseMetrics,
+    ResponseText,
+    Speak,
+)
+from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.effects import DropQueuedAudio
+from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
+from omniduplex.engine.duplex.session.prompts import build_prompt
+from omniduplex.engine.duplex.session.response import Response
+from omniduplex.protocol.duplex import (
+    CancelResponse,
+    ClearOutputAudio,
+    CreateResponse,
+    DuplexError,
+    Modality,
+    OutputCleared,
+    ResponseOptions,
+)
+
+ResponseEvent = (
+    Speak
+    | ResponseText
+    | ResponseAudio
+    | FunctionCall
+    | ResponseMetrics
+    | ResponseEnded
+    | ResponseFailed
+)
+NO_OPTIONS = ResponseOptions()
+
+
+@dataclass(slots=True)
+class Draft:
+    """An answer begun in secret while the user may still go on; its outputs wait here."""
+
+    key: str
+    transcript: str
+    history_version: int
+    held: list[ResponseEvent] = field(default_factory=list)
+
+
+class OutputLane:
+    """The session's one active response, the draft of the next, and the deferred wish for one."""
+
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
+        self.active: Response | None = None
+        self._draft: Draft | None = None
+        self._deferred: ResponseOptions | None = None
+        self._awaiting_transcript_of: str | None = None
+
+    # -- starting ---------------------------------------------------------------------------
+
+    def create(self, command: CreateResponse) -> None:
+        """`response.create`: answer now.
+
+        Raises:
+            DuplexError: `response_already_active`, or what the options ask is refused.
+        """
+        options = NO_OPTIONS if isinstance(command.response, UnsetType) else command.response
+        if self.active is not None:
+            raise DuplexError(
+                "response_already_active",
+                f"response {self.active.response_id} is active in this conversation",
+            )
+        _check_options(options)
+        self.start(options)
+
+    def answer_turn(self, transcript: str | None, item_id: str) -> None:
+        """A user turn was committed and wants an answer.
+
+        `transcript` is None while its words are being recognised: the response opens now and the
+        model is asked when they are there. With an answer still active, it waits its turn.
+        """
+        if self.active is not None:
+            self.drop_draft()
+            self._deferred = NO_OPTIONS
+        elif transcript is None:
+            self.drop_draft()
+            self._await_transcript(NO_OPTIONS, item_id)
+        elif not self._promote(transcript):
+            self.start(NO_OPTIONS)
+
+    @property
+    def deferred(self) -> bool:
+        """Whether an answer waits for the active response to end."""
+        return self._deferred is not None
+
+    def start(self, options: ResponseOptions) -> None:
+        """Open a response and ask the model for it."""
+        self.drop_draft()
+        pending = self._core.history.pending
+        if pending:
+            self._await_transcript(options, pending[-1])
+            return
+        key = self._core.new_id("answer")
+        response = self._new_response(key, options)
+        self._ask(response)
+        self._open(response)
+
+    def _ask(self, response: Response) -> None:
+        prompt = build_prompt(
+            self._core.config,
+            self._core.history,
+            self._core.playback,
+            options=response.options,
+        )
+        works = self._core.model.plan_response(self._core.fence, response.key, prompt)
+        if works is None:
+            raise DuplexError(
+                "unsupported", "this model decides by itself when to speak; it takes no response"
+            )
+        self._core.run(works)
+
+    def _await_transcript(self, options: ResponseOptions, item_id: str) -> None:
+        self._awaiting_transcript_of = item_id
+        self._open(self._new_response(self._core.new_id("answer"), options))
+
+    def transcript_known(self, item_id: str) -> None:
+        """The words of a committed turn arrived: ask what waits for them."""
+        if self._awaiting_transcript_of != item_id or self.active is None:
+            return
+        self._awaiting_transcript_of = None
+        self._ask(self.active)
+
+    def _new_response(self, key: str, options: ResponseOptions) -> Response:
+        config = self._core.config
+        wanted = options.output_modalities or options.modalities or config.modalities
+        modalities: tuple[Modality, ...] = tuple(
+            modality for modality in ("audio", "text") if modality in wanted
+        )
+        tools = config.tools if options.tools is None else options.tools
+        return Response(
+            core=self._core,
+            response_id=self._core.new_id("resp"),
+            key=key,
+            options=options,
+            modalities=modalities,
+            lazy_message=bool(tools),
+            in_history=options.conversation != "none",
+        )
+
+    def _open(self, response: Response) -> None:
+        self.active = response
+        self._core.turn_state = "assistant_generating"
+        response.open()
+
+    # -- drafts -----------------------------------------------------------------------------
+
+    def draft(self, transcript: str) -> None:
+        """The user may be done: begin the answer in secret."""
+        if self.active is not None:
+            return
+        version = self._core.history.version
+        if self._draft is not None:
+            if (self._draft.transcript, self._draft.history_version) == (transcript, version):
+                return
+            self.drop_draft()
+        key = self._core.new_id("answer")
+        prompt = build_prompt(
+            self._core.config,
+            self._core.history,
+            self._core.playback,
+            options=NO_OPTIONS,
+            extra_user_text=transcript,
+        )
+        works = self._core.model.plan_response(self._core.fence, key, prompt)
+        if works is not None:
+            self._core.run(works)
+            self._draft = Draft(key, transcript, version)
+
+    def drop_draft(self) -> None:
+        """The user went on, or the answer is not wanted."""
+        if self._draft is not None:
+            draft, self._draft = self._draft, None
+            self._core.run(self._core.model.plan_cancel(self._core.fence, draft.key))
+
+    def _promote(self, transcript: str) -> bool:
+        """Show the draft as the answer if it answers just these words; else drop it."""
+        draft = self._draft
+        # The turn itself was added to the history after the draft was made: one change is due.
+        fresh = (
+            draft is not None
+            and draft.transcript == transcript
+            and draft.history_version + 1 == self._core.history.version
+        )
+        if draft is None or not fresh:
+            self.drop_draft()
+            return False
+        self._draft = None
+        self._open(self._new_response(draft.key, NO_OPTIONS))
+        for event in draft.held:
+            self.take(event)
+        return True
+
+    # -- the model's output -----------------------------------------------------------------
+
+    def take(self, event: ResponseEvent) -> None:
+        """Show what the model made; output of a response that is not active is stale."""
+        if self._draft is not None and event.key == self._draft.key:
+            self._draft.held.append(event)
+            return
+        if isinstance(event, Speak):
+            self._speak_by_itself(event)
+            return
+        response = self.active
+        if response is None or response.key != event.key:
+            return
+        match event:
+            case ResponseAudio():
+                self._core.turn_state = "assistant_playing"
+                response.add_audio(event)
+            case ResponseText():
+                response.add_text(event.text)
+            case FunctionCall():
+                response.add_function_call(event)
+            case ResponseMetrics():
+                response.metrics.setdefault(str(event.stage_id), {}).update(event.metrics)
+            case ResponseEnded():
+                response.usage = event.usage
+                self._finish(response, event)
+            case ResponseFailed():
+                self.fail(event.message)
+
+    def _speak_by_itself(self, event: Speak) -> None:
+        if self.active is None:
+            self._open(self._new_response(event.key, NO_OPTIONS))
+
+    def _finish(self, response: Response, event: ResponseEnded) -> None:
+        self.active = None
+        self._core.turn_state = "idle"
+        if event.reason == "length":
+            response.finish("incomplete", "max_output_tokens")
+        else:
+            response.finish("completed")
+        self._start_deferred()
+
+    def _start_deferred(self) -> None:
+        options, self._deferred = self._deferred, None
+        if options is not None:
+            self.start(options)
+
+    def fail(self, message: str, code: str = "runtime_data_plane_stream_failed") -> None:
+        """The active response cannot be finished; nothing of it stays in the history."""
+        response, self.active = self.active, None
+        if response is None:
+            return
+        self._awaiting_transcript_of = None
+        self._core.turn_state = "idle"
+        self._core.emit_error(DuplexError(code, message))
+        response.finish("failed", code)
+        if response.item_id in self._core.history:
+            self._core.history.remove(response.item_id)
+            self._core.playback.forget(response.response_id)
+
+    # -- stopping ---------------------------------------------------------------------------
+
+    def cancel(self, reason: str, *, announce_clear: bool = False) -> bool:
+        """Stop the active response; the epoch advances first. False when nothing was active."""
+        self._deferred = None
+        self.drop_draft()
+        response, self.active = self.active, None
+        if response is None:
+            return False
+        self._core.epoch += 1
+        self._core.turn_state = "idle"
+        self._awaiting_transcript_of = None
+        self._core.playback.interrupt(response.record, self._core.now)
+        self._core.run(self._core.model.plan_cancel(self._core.fence, response.key))
+        self._core.effects.append(DropQueuedAudio(response.response_id))
+        if announce_clear:
+            self._core.emit(OutputCleared(response_id=response.response_id))
+        response.finish("cancelled", reason)
+        return True
+
+    def cut_playback(self) -> PlaybackRecord | None:
+        """The user talks over a finished answer that is still playing: nothing more is heard."""
+        record = self._core.playback.latest
+        if record is None or not self._core.playback.playing(record, self._core.now):
+            return None
+        self._core.playback.interrupt(record, self._core.now)
+        self._core.history.touch()
+        self._core.effects.append(DropQueuedAudio(record.response_id))
+        self._core.emit(OutputCleared(response_id=record.response_id))
+        return record
+
+    def cancel_command(self, command: CancelResponse) -> None:
+        """`response.cancel`; buffered input stays.
+
+        Raises:
+            DuplexError: `response_not_active`.
+        """
+        active = self.active.response_id if self.active else None
+        if active is None or command.response_id not in (None, active):
+            raise DuplexError(
+                "response_not_active",
+                "Cancellation failed: no such active response",
+                param="response_id" if command.response_id else None,
+            )
+        self.cancel("client_cancelled")
+
+    def clear_command(self, command: ClearOutputAudio) -> None:
+        """`output_audio_buffer.clear`: stop what is made and forget what is not played."""
+        active = self.active.response_id if self.active else None
+        if active is not None and command.response_id in (None, active):
+            self.cancel("output_audio_buffer_clear", announce_clear=True)
+            return
+        if command.response_id is None and self.cut_playback() is not None:
+            return
+        self._core.emit(OutputCleared(response_id=command.response_id))
+
+
+def _check_options(options: ResponseOptions) -> None:
+    if options.input is not None:
+        raise DuplexError(
+            "unsupported_native_response_options",
+            "response.input is not supported",
+            param="response.input",
+        )
+    if options.conversation not in (None, "auto", "none"):
+        raise DuplexError(
+            "bad_event", "conversation is auto or none", param="response.conversation"
+        )
