@@ -36,10 +36,10 @@ from omniduplex.stages.model import Emit, StageModel
 OUTPUT_RATE_HZ = 24000
 SPEECH_RMS = 0.01
 UNIT_BYTES = pcm.byte_count(UNIT_MS, INPUT_RATE_HZ)
-# The pitch is taken from the first 2 s of an utterance: 25 units fit the window of the transform,
-# which tells frequencies 0.5 Hz apart.
-_PITCH_UNITS = 25
-_PITCH_WINDOW = 32768
+# The pitch is that of the first six loud units, as many as fit the window of the transform, which
+# tells frequencies 2 Hz apart; a longer window costs more and tells nothing new after rounding.
+_PITCH_UNITS = 6
+_PITCH_WINDOW = 8192
 _PITCH_STEP_HZ = 10
 
 _MIN_ANSWER_MS = 240
