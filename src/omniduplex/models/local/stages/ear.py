@@ -1,0 +1,284 @@
+"""The ear of one session: speech probabilities and recognised words in, decisions on turns out.
+
+Pure: it runs no model and reads no clock. What it wants computed it asks for as an action; the
+result comes back under the action's job number, or never, when it was dropped.
+"""
+
+from collections import deque
+
+from omniduplex.audio.vad import FRAME_SAMPLES, VAD_RATE
+from omniduplex.engine.duplex.turn_detection import (
+    SpeechPaused,
+    SpeechResumed,
+    SpeechStarted,
+    SpeechStopped,
+    TurnDetectionConfig,
+    TurnDetector,
+)
+from omniduplex.models.local import messages
+from omniduplex.models.local.end_of_turn import WINDOW_SAMPLES
+from omniduplex.models.local.messages import EarSettings
+from omniduplex.models.local.stages.held_audio import HeldAudio
+from omniduplex.models.local.stages.turns import (
+    Action,
+    Drop,
+    EndedTurn,
+    Judge,
+    OpenTurn,
+    PendingWords,
+    Recognise,
+    Tell,
+)
+
+SAMPLES_PER_MS = VAD_RATE // 1000
+FRAME_MS = FRAME_SAMPLES // SAMPLES_PER_MS
+UNIT_MS = 1000
+# A first consonant is often too quiet for the detector: audio kept before the padded start.
+PRE_ROLL_MS = 200
+MAX_HELD_MS = 300_000
+# A pause this far into a turn settles the words before it, so that a long turn ends as fast as a
+# short one.
+SETTLE_MS = 12_000
+# A commit is recognised from half a second before its first to half a second after its last
+# frame that may be speech; below this probability a frame is not (0.15 under the usual threshold).
+MAYBE_SPEECH = 0.35
+COMMIT_MARGIN_MS = 500
+COMPLETE = 0.5
+
+
+class Ear:
+    """Finds the turns in one stream of 16 kHz audio and asks for their words.
+
+    Feed it with `append`; for each frame that `next_frame` gives, `push` its speech probability.
+    Every method that returns actions returns them in the order in which they count.
+    """
+
+    def __init__(self, settings: EarSettings) -> None:
+        self._audio = HeldAudio()
+        self._frames = 0
+        self._floor = 0  # audio before it belongs to a turn that is over
+        self._jobs = 0
+        self._waiting: dict[int, PendingWords] = {}
+        self._outbox: deque[Tell | EndedTurn] = deque()
+        self._actions: list[Action] = []
+        self._turn: OpenTurn | None = None
+        self._maybe_speech: tuple[int, int] | None = None
+        self._last_speech = 0
+        self._next_settings: EarSettings | None = None
+        self._use(settings)
+
+    def append(self, pcm: bytes) -> None:
+        """Take newly heard audio, whole int16 samples."""
+        self._audio.append(pcm)
+
+    def next_frame(self) -> bytes | None:
+        """The next 32 ms that need a speech probability, or None while they are not whole."""
+        start = self._frames * FRAME_SAMPLES
+        if start + FRAME_SAMPLES > self._audio.end:
+            return None
+        return self._audio.read(start, start + FRAME_SAMPLES)
+
+    def push(self, probability: float, arrived: float) -> list[Action]:
+        """Move on by the frame given last; `arrived` is when its audio reached us, in s."""
+        start, self._frames = self._position, self._frames + 1
+        if probability >= MAYBE_SPEECH:
+            first = self._maybe_speech[0] if self._maybe_speech else start
+            self._maybe_speech = (first, self._position)
+        if probability >= self._settings.threshold:
+            self._last_speech = self._position
+        if self._settings.finds_turns:
+            self._find_turns(probability, arrived)
+        self._forget()
+        return self._flush()
+
+    def configure(self, settings: EarSettings) -> list[Action]:
+        """Listen by these settings, from the end of the open turn on."""
+        if self._turn and settings.finds_turns:
+            self._next_settings = settings
+            return []
+        self._next_settings = None
+        if settings != self._settings:
+            self._abandon_turn()
+            self._use(settings)
+        return self._flush()
+
+    def commit(self, item_id: str) -> list[Action]:
+        """End the turn here, because the client says so."""
+        stop = self._audio.end
+        turn, self._turn = self._turn, None
+        span = self._maybe_speech
+        seconds = (stop - self._floor) / VAD_RATE
+        if span is None:
+            self._outbox.append(Tell(messages.CommitHeard(item_id, "", seconds)))
+        else:
+            margin = COMMIT_MARGIN_MS * SAMPLES_PER_MS
+            turn = turn or self._turn_from(max(self._floor, span[0] - margin))
+            recognition = turn.recognition or self._recognise(turn, min(stop, span[1] + margin))
+            self._outbox.append(EndedTurn(turn, recognition, {}, item_id=item_id, seconds=seconds))
+        self._detector.reset()
+        self._begin_anew(stop)
+        return self._flush()
+
+    def clear(self) -> list[Action]:
+        """Forget the open turn and all audio so far; the clock runs on."""
+        self._abandon_turn()
+        self._detector.reset()
+        self._begin_anew(self._audio.end)
+        return self._flush()
+
+    def recognised(self, job: int, words: str, took_s: float) -> list[Action]:
+        """Take the words of a recognition that took this many seconds."""
+        recognition = self._waiting.pop(job, None)
+        if recognition is None:
+            return []
+        recognition.words, recognition.took_s = words, took_s
+        turn = self._turn
+        if turn and turn.recognition is recognition and turn.transcript():
+            turn.drafted = True
+            draft = messages.TurnDrafted(turn.transcript())
+            self._outbox.append(Tell(draft, {messages.RECOGNITION: took_s}))
+        return self._flush()
+
+    def judged(self, job: int, probability: float, took_s: float) -> None:
+        """Take the verdict whether the turn sounds complete; it sets how long to wait for more."""
+        turn, complete_hold = self._turn, self._settings.complete_hold_ms
+        if turn and turn.judge_job == job and complete_hold is not None:
+            turn.judge_s = took_s
+            if probability >= COMPLETE:
+                self._detector.set_hold(complete_hold)
+
+    @property
+    def _position(self) -> int:
+        return self._frames * FRAME_SAMPLES
+
+    def _use(self, settings: EarSettings) -> None:
+        self._settings = settings
+        self._offset_ms = self._frames * FRAME_MS
+        self._detector = TurnDetector(
+            TurnDetectionConfig(
+                threshold=settings.threshold,
+                prefix_padding_ms=settings.prefix_padding_ms,
+                silence_duration_ms=settings.hold_ms,
+                min_speech_duration_ms=settings.min_speech_duration_ms,
+            ),
+            frame_ms=FRAME_MS,
+        )
+
+    def _find_turns(self, probability: float, arrived: float) -> None:
+        for signal in self._detector.push(probability):
+            if isinstance(signal, SpeechStarted):
+                self._start_turn(self._offset_ms + signal.audio_start_ms)
+            elif self._turn is not None:
+                self._follow_turn(self._turn, signal, arrived)
+        units = self._frames * FRAME_MS // UNIT_MS
+        is_unit_end = units > (self._frames - 1) * FRAME_MS // UNIT_MS
+        if is_unit_end and self._turn is None and not self._outbox:
+            self._outbox.append(Tell(messages.KeptListening()))
+
+    def _follow_turn(
+        self, turn: OpenTurn, signal: SpeechPaused | SpeechResumed | SpeechStopped, arrived: float
+    ) -> None:
+        match signal:
+            case SpeechPaused():
+                self._pause_turn(turn)
+            case SpeechResumed():
+                self._resume_turn(turn)
+            case SpeechStopped(audio_end_ms):
+                self._end_turn(turn, self._offset_ms + audio_end_ms, arrived)
+
+    def _turn_from(self, start: int) -> OpenTurn:
+        start = max(start, self._audio.start)
+        return OpenTurn(start, start)
+
+    def _start_turn(self, audio_start_ms: int) -> None:
+        start = (audio_start_ms - PRE_ROLL_MS) * SAMPLES_PER_MS
+        self._turn = self._turn_from(max(self._floor, start))
+        self._outbox.append(Tell(messages.SpeechBegan(audio_start_ms)))
+
+    def _pause_turn(self, turn: OpenTurn) -> None:
+        turn.recognition = self._recognise(turn, self._position)
+        if self._settings.complete_hold_ms is not None:
+            turn.judge_job = self._new_job()
+            start = max(turn.start, self._position - WINDOW_SAMPLES)
+            self._actions.append(Judge(turn.judge_job, self._audio.read(start, self._position)))
+
+    def _resume_turn(self, turn: OpenTurn) -> None:
+        recognition = turn.recognition
+        if recognition and recognition.words is not None:
+            turn.settle(recognition, SETTLE_MS * SAMPLES_PER_MS)
+        self._drop_jobs(turn)
+        turn.recognition = None
+        if turn.drafted:
+            turn.drafted = False
+            self._outbox.append(Tell(messages.SpeechWentOn()))
+
+    def _end_turn(self, turn: OpenTurn, audio_end_ms: int, arrived: float) -> None:
+        self._turn = None
+        metrics = {
+            messages.HOLD: (self._position - self._last_speech) / VAD_RATE,
+            messages.AT_TURN_AUDIO: arrived,
+        }
+        if turn.judge_s is not None:
+            metrics[messages.END_OF_TURN] = turn.judge_s
+        self._drop_judgement(turn)
+        recognition = turn.recognition or self._recognise(turn, self._position)
+        self._outbox.append(EndedTurn(turn, recognition, metrics, audio_end_ms))
+        self._begin_anew(self._position)
+        if self._next_settings:
+            self._use(self._next_settings)
+            self._next_settings = None
+
+    def _recognise(self, turn: OpenTurn, stop: int) -> PendingWords:
+        job = self._new_job()
+        recognition = PendingWords(stop, job)
+        self._waiting[job] = recognition
+        turn.recognition = recognition
+        self._actions.append(Recognise(job, self._audio.read(turn.settled_to, stop)))
+        return recognition
+
+    def _new_job(self) -> int:
+        self._jobs += 1
+        return self._jobs
+
+    def _drop_jobs(self, turn: OpenTurn) -> None:
+        recognition = turn.recognition
+        if recognition and self._waiting.pop(recognition.job, None):
+            self._actions.append(Drop(recognition.job))
+        self._drop_judgement(turn)
+
+    def _drop_judgement(self, turn: OpenTurn) -> None:
+        if turn.judge_job is not None and turn.judge_s is None:
+            self._actions.append(Drop(turn.judge_job))
+        turn.judge_job = turn.judge_s = None
+
+    def _abandon_turn(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn:
+            self._drop_jobs(turn)
+
+    def _begin_anew(self, floor: int) -> None:
+        self._floor = floor
+        self._maybe_speech = None
+
+    def _forget(self) -> None:
+        oldest = self._position - MAX_HELD_MS * SAMPLES_PER_MS
+        if self._turn:
+            oldest = max(oldest, self._turn.start)
+        elif self._settings.finds_turns:
+            onset_ms = max(self._settings.min_speech_duration_ms, FRAME_MS) + FRAME_MS
+            kept_ms = self._settings.prefix_padding_ms + PRE_ROLL_MS + onset_ms
+            oldest = max(oldest, self._position - kept_ms * SAMPLES_PER_MS)
+        self._audio.forget_before(max(oldest, min(self._floor, self._position)))
+
+    def _flush(self) -> list[Action]:
+        """Tell all that need not wait for a turn's words, in order."""
+        actions, self._actions = self._actions, []
+        while self._outbox:
+            head = self._outbox[0]
+            if isinstance(head, EndedTurn):
+                if head.recognition.words is None:
+                    break
+                head = head.tell()
+            self._outbox.popleft()
+            actions.append(head)
+        return actions

@@ -1,0 +1,197 @@
+"""Stage 0 of the embedded model: it hears every session all the time, and writes the answers."""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from omniduplex.audio.pcm import int16_to_float32
+from omniduplex.audio.vad import VadState
+from omniduplex.models.local import messages
+from omniduplex.models.local.messages import (
+    ClearInput,
+    CommitInput,
+    ConfigureEar,
+    StartAnswer,
+    TurnEnded,
+    decode_to_listen,
+    encode,
+)
+from omniduplex.models.local.stages.answers import Answers
+from omniduplex.models.local.stages.ear import Ear
+from omniduplex.models.local.stages.listen_parts import ListenOptions, ListenParts, load_parts
+from omniduplex.models.local.stages.turns import Action, Drop, Judge, Recognise, Tell
+from omniduplex.stages.messages import StageAbort, StageInput, StageMessage, StageOutput
+from omniduplex.stages.model import Emit, StageModel
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Listener:
+    """The ear of one session, what the VAD remembers of it, and the jobs it waits for."""
+
+    request_id: str
+    epoch: int
+    ear: Ear
+    vad_state: VadState = field(default_factory=VadState)
+    jobs: dict[int, Future[None]] = field(default_factory=dict)
+
+
+class ListenStage(StageModel):
+    """Voice activity on the worker's thread; recognition, end of turn and answers in others."""
+
+    Options = ListenOptions
+
+    def __init__(
+        self,
+        options: Any,
+        emit: Emit,
+        build: Callable[[ListenOptions], ListenParts] = load_parts,
+    ) -> None:
+        super().__init__(options, emit)
+        self._build = build
+        # Guards the listeners, and the order of what they tell: results come from other threads.
+        self._lock = threading.Lock()
+        self._listeners: dict[str, _Listener] = {}
+
+    def load(self) -> None:
+        """Load and warm up all models."""
+        self._parts = self._build(self.options)
+        self._answers = Answers(
+            self._parts.language_model,
+            self._parts.answer_pool,
+            self.emit,
+            self._parts.clock,
+            instructions=self.options.instructions,
+            temperature=self.options.temperature,
+        )
+
+    def step(self, batch: Sequence[StageMessage]) -> None:
+        """Hear all new audio and take all orders, in the order in which they came."""
+        arrived = self._parts.clock()
+        with self._lock:
+            for message in batch:
+                if isinstance(message, StageAbort):
+                    self._abort(message.request_ids)
+                elif message.data:
+                    self._hear(arrived)
+                    self._obey(message)
+                elif listener := self._listeners.get(message.request_id):
+                    listener.ear.append(message.pcm)
+            self._hear(arrived)
+
+    def close(self) -> None:
+        """Drop all work and end the threads."""
+        with self._lock:
+            self._abort(tuple(self._listeners))
+        self._answers.close()
+        parts = self._parts
+        for pool in (parts.recognition_pool, parts.judge_pool, parts.answer_pool):
+            pool.shutdown(cancel_futures=True)
+        parts.language_model.close()
+
+    def _abort(self, request_ids: tuple[str, ...]) -> None:
+        for name in request_ids:
+            listener = self._listeners.pop(name, None)
+            for job in listener.jobs.values() if listener else ():
+                job.cancel()
+        self._answers.abort(request_ids)
+
+    def _obey(self, message: StageInput) -> None:
+        order = decode_to_listen(message.data)
+        if isinstance(order, StartAnswer):
+            self._answers.start(message.request_id, message.epoch, order.prompt)
+            return
+        listener = self._listeners.get(message.request_id)
+        if isinstance(order, ConfigureEar) and listener is None:
+            ear = Ear(order.settings)
+            self._listeners[message.request_id] = _Listener(message.request_id, message.epoch, ear)
+        elif listener is not None:
+            self._perform(listener, self._tell_ear(listener, order))
+
+    def _tell_ear(
+        self, listener: _Listener, order: ConfigureEar | CommitInput | ClearInput
+    ) -> list[Action]:
+        match order:
+            case ConfigureEar(settings):
+                return listener.ear.configure(settings)
+            case CommitInput(item_id):
+                return listener.ear.commit(item_id)
+            case ClearInput():
+                listener.vad_state = VadState()
+                return listener.ear.clear()
+
+    def _hear(self, arrived: float) -> None:
+        """Run the VAD over all frames that are whole, those of different sessions at once."""
+        while True:
+            heard = [
+                (listener, frame)
+                for listener in self._listeners.values()
+                if (frame := listener.ear.next_frame()) is not None
+            ]
+            if not heard:
+                return
+            states = [listener.vad_state for listener, _ in heard]
+            frames = [int16_to_float32(frame) for _, frame in heard]
+            probabilities = self._parts.vad.probabilities(states, frames)
+            for (listener, _), probability in zip(heard, probabilities, strict=True):
+                self._perform(listener, listener.ear.push(probability, arrived))
+
+    def _perform(self, listener: _Listener, actions: list[Action]) -> None:
+        parts = self._parts
+        for action in actions:
+            match action:
+                case Tell():
+                    self._tell(listener, action)
+                case Recognise(job, pcm):
+                    work = parts.recognition_pool.submit(self._recognise, listener, job, pcm)
+                    listener.jobs[job] = work
+                case Judge(job, pcm):
+                    listener.jobs[job] = parts.judge_pool.submit(self._judge, listener, job, pcm)
+                case Drop(job):
+                    if work_to_drop := listener.jobs.pop(job, None):
+                        work_to_drop.cancel()
+                case _:
+                    assert_never(action)
+
+    def _tell(self, listener: _Listener, told: Tell) -> None:
+        metrics = told.metrics
+        if isinstance(told.heard, TurnEnded):
+            metrics = metrics | {messages.AT_TURN_END: self._parts.clock()}
+        self.emit(
+            StageOutput(
+                listener.request_id, listener.epoch, data=encode(told.heard), metrics=metrics
+            )
+        )
+
+    def _recognise(self, listener: _Listener, job: int, pcm: bytes) -> None:
+        started = self._parts.clock()
+        try:
+            words = self._parts.recognise(pcm).text
+        except Exception:  # the turn ends without words, the ear goes on
+            logger.exception("a recognition failed")
+            words = ""
+        took_s = self._parts.clock() - started
+        with self._lock:
+            listener.jobs.pop(job, None)
+            if self._is_open(listener):
+                self._perform(listener, listener.ear.recognised(job, words, took_s))
+
+    def _judge(self, listener: _Listener, job: int, pcm: bytes) -> None:
+        started = self._parts.clock()
+        try:
+            probability = self._parts.judge(pcm)
+        except Exception:  # a turn that nobody judged does not sound complete
+            logger.exception("an end of turn could not be judged")
+            probability = 0.0
+        took_s = self._parts.clock() - started
+        with self._lock:
+            listener.jobs.pop(job, None)
+            if self._is_open(listener):
+                listener.ear.judged(job, probability, took_s)
+
+    def _is_open(self, listener: _Listener) -> bool:
+        return self._listeners.get(listener.request_id) is listener

@@ -1,0 +1,93 @@
+"""What an ear asks for and tells, and its records of turns that are open or just over."""
+
+from dataclasses import dataclass, field
+
+from omniduplex.models.local import messages
+from omniduplex.models.local.messages import Heard
+
+
+@dataclass(frozen=True, slots=True)
+class Recognise:
+    """Recognise this 16 kHz PCM."""
+
+    job: int
+    pcm: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Tell how likely the turn in this 16 kHz PCM is complete."""
+
+    job: int
+    pcm: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Nobody waits for this job any more."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Something the session shall know, with what was measured on the way."""
+
+    heard: Heard
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+Action = Recognise | Judge | Drop | Tell
+
+
+@dataclass(slots=True)
+class PendingWords:
+    """A job and its words, once they are known; `stop` is where its audio ends, in samples."""
+
+    stop: int
+    job: int = 0
+    words: str | None = None
+    took_s: float = 0.0
+
+
+@dataclass(slots=True)
+class OpenTurn:
+    """An open turn; samples from `start` belong to it, those before `settled_to` are words."""
+
+    start: int
+    settled_to: int
+    settled: str = ""
+    recognition: PendingWords | None = None
+    drafted: bool = False
+    judge_job: int | None = None
+    judge_s: float | None = None
+
+    def transcript(self) -> str:
+        """All words known so far."""
+        newest = self.recognition.words if self.recognition else None
+        return " ".join(words for words in (self.settled, newest) if words)
+
+    def settle(self, recognition: PendingWords, least: int) -> None:
+        """Keep the words of the newest recognition for good, if it covers `least` samples."""
+        if recognition.stop - self.settled_to >= least:
+            self.settled, self.settled_to = self.transcript(), recognition.stop
+
+
+@dataclass(slots=True)
+class EndedTurn:
+    """A turn that is over and perhaps waits for its words; what follows waits behind it."""
+
+    turn: OpenTurn
+    recognition: PendingWords
+    metrics: dict[str, float]
+    audio_end_ms: int = 0
+    item_id: str | None = None
+    seconds: float = 0.0
+
+    def tell(self) -> Tell:
+        """The end, once the words are known."""
+        transcript = self.turn.transcript()
+        metrics = self.metrics | {messages.RECOGNITION: self.recognition.took_s}
+        if self.item_id is not None:
+            return Tell(messages.CommitHeard(self.item_id, transcript, self.seconds), metrics)
+        return Tell(messages.TurnEnded(self.audio_end_ms, transcript), metrics)
