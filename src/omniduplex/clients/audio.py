@@ -1,0 +1,87 @@
+"""Audio arithmetic, WAV files and data URLs, without arrays."""
+
+from __future__ import annotations
+
+import wave
+from pathlib import Path
+from typing import get_args
+
+import pybase64
+from msgspec import UNSET
+
+from omniduplex.protocol.duplex import AudioDelta, AudioFormat, Encoding
+
+PCM16_BYTES = 2
+_ENCODINGS: dict[str, Encoding] = {name: name for name in get_args(Encoding)}
+
+
+def duration_ms(audio_format: AudioFormat, byte_count: int) -> float:
+    """How long so many bytes last."""
+    return byte_count * 1000.0 / (audio_format.bytes_per_sample * audio_format.rate_hz)
+
+
+def bytes_for_ms(audio_format: AudioFormat, ms: float) -> int:
+    """Bytes that last `ms`, to the nearest whole sample."""
+    return round(ms * audio_format.rate_hz / 1000.0) * audio_format.bytes_per_sample
+
+
+def delta_format(delta: AudioDelta, expected: AudioFormat) -> AudioFormat:
+    """The format of a delta: what it says itself, else what was asked for."""
+    encoding = expected.encoding
+    if delta.format is not UNSET:
+        encoding = _ENCODINGS.get(delta.format, encoding)
+    rate_hz = expected.rate_hz if delta.sample_rate_hz is UNSET else delta.sample_rate_hz
+    if encoding == expected.encoding and rate_hz == expected.rate_hz:
+        return expected
+    return AudioFormat(encoding=encoding, rate_hz=rate_hz)
+
+
+def audio_data_url(data: bytes | Path, mime: str = "audio/wav") -> str:
+    """A `data:` URL of audio bytes, or of a file's bytes."""
+    return _data_url(data, mime)
+
+
+def image_data_url(data: bytes | Path, mime: str = "image/jpeg") -> str:
+    """A `data:` URL of image bytes, or of a file's bytes."""
+    return _data_url(data, mime)
+
+
+def strip_data_url(text: str) -> str:
+    """The bare base64 text of a `data:` URL; any other text as it is."""
+    return text.partition(",")[2] if text.startswith("data:") else text
+
+
+def read_pcm16_wav(path: Path, sample_rate_hz: int = 16000) -> bytes:
+    """The samples of a mono 16 bit WAV at `sample_rate_hz`.
+
+    Raises:
+        ValueError: the file is no such WAV; the message says what it is instead.
+        OSError: the file cannot be read.
+    """
+    try:
+        with wave.open(str(path), "rb") as reader:
+            found = (reader.getframerate(), reader.getnchannels(), reader.getsampwidth())
+            data = reader.readframes(reader.getnframes())
+    except (wave.Error, EOFError) as error:
+        raise ValueError(f"{path} is not a PCM WAV file: {error}") from None
+    if found != (sample_rate_hz, 1, PCM16_BYTES):
+        rate_hz, channels, width = found
+        raise ValueError(
+            f"{path} has {rate_hz} Hz, {channels} channel(s), {8 * width} bit samples;"
+            f" {sample_rate_hz} Hz, 1 channel, 16 bit is needed"
+        )
+    return data
+
+
+def write_pcm16_wav(path: Path, pcm: bytes, sample_rate_hz: int) -> None:
+    """Write mono 16 bit samples as a WAV."""
+    with wave.open(str(path), "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(PCM16_BYTES)
+        writer.setframerate(sample_rate_hz)
+        writer.writeframes(pcm)
+
+
+def _data_url(data: bytes | Path, mime: str) -> str:
+    content = data.read_bytes() if isinstance(data, Path) else data
+    return f"data:{mime};base64,{pybase64.b64encode_as_string(content)}"

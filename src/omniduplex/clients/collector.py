@@ -1,0 +1,121 @@
+"""Keeps every event with the moment it came, for assertions and measurements."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+from omniduplex.clients.audio import delta_format, duration_ms
+from omniduplex.clients.base import DuplexClientBase
+from omniduplex.clients.events import ServerEvent, wire_type
+from omniduplex.clients.subscription import Subscription
+from omniduplex.protocol.duplex import (
+    AudioDelta,
+    AudioFormat,
+    ErrorEvent,
+    ResponseCreated,
+    ResponseDone,
+    TextDelta,
+    TranscriptDelta,
+)
+
+_DEFAULT_OUTPUT = AudioFormat(rate_hz=24000)
+
+
+class EventCollector:
+    """Events in order of arrival, and what they amount to by response.
+
+    `now` gives seconds; it is read once for each event. The collector grows with the session.
+    """
+
+    def __init__(self, *, now: Callable[[], float] = time.monotonic) -> None:
+        self.events: list[ServerEvent] = []
+        self.event_received_at_s: list[float] = []
+        self.response_audio: dict[str, bytearray] = {}
+        self.response_ids: list[str] = []
+        self.output_format = _DEFAULT_OUTPUT
+        self._text: dict[str, list[str]] = {}
+        self._done: dict[str, ResponseDone] = {}
+        self._now = now
+
+    def add(self, event: ServerEvent) -> None:
+        """Take one event, as of now."""
+        self.events.append(event)
+        self.event_received_at_s.append(self._now())
+        match event:
+            case ResponseCreated():
+                self._know(event.response_id)
+            case AudioDelta():
+                self._know(event.response_id)
+                self.output_format = delta_format(event, self.output_format)
+                self.response_audio.setdefault(event.response_id, bytearray()).extend(event.delta)
+            case TranscriptDelta() | TextDelta():
+                self._know(event.response_id)
+                self._text.setdefault(event.response_id, []).append(event.delta)
+            case ResponseDone():
+                self._know(event.response_id)
+                self._done[event.response_id] = event
+
+    def consume(self, client: DuplexClientBase) -> Coroutine[Any, Any, None]:
+        """Await it to take every event of the client, counted from this call, until the end."""
+        return self._consume(client.events())
+
+    def count(self, kind: str) -> int:
+        """How many events of a wire type came."""
+        return sum(wire_type(event) == kind for event in self.events)
+
+    def errors(self) -> list[ErrorEvent]:
+        """Every error event."""
+        return [event for event in self.events if isinstance(event, ErrorEvent)]
+
+    def audio_bytes(self, response_id: str | None = None) -> int:
+        """Bytes of audio of one response, or of all."""
+        if response_id is not None:
+            return len(self.response_audio.get(response_id, b""))
+        return sum(map(len, self.response_audio.values()))
+
+    def audio_ms(self, response_id: str) -> float:
+        """How long a response's audio lasts."""
+        return duration_ms(self.output_format, self.audio_bytes(response_id))
+
+    def response_text(self, response_id: str) -> str:
+        """A response's words, of its audio or its text."""
+        return "".join(self._text.get(response_id, ()))
+
+    def response_done(self, response_id: str) -> ResponseDone | None:
+        """How a response ended, once it has."""
+        return self._done.get(response_id)
+
+    def response_is_done(self, response_id: str | None = None) -> bool:
+        """Whether a response, or any, has ended."""
+        return bool(self._done) if response_id is None else response_id in self._done
+
+    def first_received_at(self, *kinds: str, after_s: float | None = None) -> float | None:
+        """When the first event of these wire types came, at or after a moment."""
+        return next(self._moments(kinds, after_s), None)
+
+    def last_received_at(self, *kinds: str) -> float | None:
+        """When the last event of these wire types came."""
+        return max(self._moments(kinds, None), default=None)
+
+    def _moments(self, kinds: tuple[str, ...], after_s: float | None) -> Iterator[float]:
+        for event, at_s in zip(self.events, self.event_received_at_s, strict=True):
+            if wire_type(event) in kinds and (after_s is None or at_s >= after_s):
+                yield at_s
+
+    def _know(self, response_id: str) -> None:
+        if response_id not in self.response_ids:
+            self.response_ids.append(response_id)
+
+    async def _consume(self, events: Subscription[ServerEvent]) -> None:
+        async for event in events:
+            self.add(event)
+
+
+async def acknowledge_collected_playback(
+    client: DuplexClientBase, collector: EventCollector
+) -> None:
+    """Report all audio that the collector holds as heard to its end."""
+    for response_id in collector.response_audio:
+        await client.ack_playback(collector.audio_ms(response_id), response_id=response_id)
