@@ -40,5 +40,8 @@ def recognizer(whisper_base: Path) -> Recognizer:
 
 @pytest.fixture(scope="session")
 def voice() -> Voice:
+    import onnxruntime
+
+    onnxruntime.set_seed(1)  # Piper draws its prosody from the runtime's random numbers
     folder = asset("piper_joe")
     return Voice(folder / "en_US-joe-medium.onnx", folder / "en_US-joe-medium.onnx.json")

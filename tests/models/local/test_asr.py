@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from omniduplex.models.local import asr
-from omniduplex.models.local.asr import looks_looped, repeats_phrase, split_windows
+from omniduplex.models.local.asr import looks_looped, repeats_phrase, split_windows, spoken_tokens
 
 
 def test_a_phrase_over_and_over_is_a_loop() -> None:
@@ -55,9 +55,20 @@ def test_cut_is_at_the_pause() -> None:
     assert 28.0 <= len(first) / asr.RATE <= 28.5
 
 
+def test_segments_that_begin_in_the_padding_are_dropped() -> None:
+    end, zero = 100, 200
+
+    def at(seconds: float) -> int:
+        return zero + round(seconds / 0.02)
+
+    sequence = [zero, 1, 2, at(1.5), at(1.5), 3, at(3.0), at(3.0), 4, 5, at(4.0), end]
+    assert spoken_tokens(sequence, 2.0, end, zero) == [1, 2, 3]
+    assert spoken_tokens([1, 2, 150, 3], 2.0, end, zero) == [1, 2, 3]
+
+
 @pytest.mark.local
 def test_language_must_be_known(whisper_base: Path) -> None:
-    with pytest.raises(ValueError, match="'xx'"):
+    with pytest.raises(ValueError, match=r"<\|xx\|>"):
         asr.Recognizer(whisper_base, language="xx")
 
 

@@ -52,15 +52,18 @@ class Recognizer:
             str(model_dir), device="cpu", compute_type="int8", intra_threads=threads
         )
         self._tokenizer = Tokenizer.from_file(str(model_dir / "tokenizer.json"))
-        names = ("<|startoftranscript|>", f"<|{language}|>", "<|transcribe|>")
-        prompt = [self._tokenizer.token_to_id(name) for name in names]
-        if None in prompt:
-            raise ValueError(f"the recognizer does not know the language {language!r}")
         # Without <|notimestamps|>: the closing timestamp lets a short context stop.
-        self._prompt = prompt
+        names = ("<|startoftranscript|>", f"<|{language}|>", "<|transcribe|>")
+        self._prompt = [self._token(name) for name in names]
         # Token ids go: text, <|endoftext|>, special tokens up to <|notimestamps|>, timestamps.
-        self._end = self._tokenizer.token_to_id("<|endoftext|>")
-        self._first_timestamp = self._tokenizer.token_to_id("<|notimestamps|>") + 1
+        self._end = self._token("<|endoftext|>")
+        self._first_timestamp = self._token("<|notimestamps|>") + 1
+
+    def _token(self, name: str) -> int:
+        token: int | None = self._tokenizer.token_to_id(name)
+        if token is None:
+            raise ValueError(f"the recognizer has no token {name}")
+        return token
 
     def transcribe(self, pcm16k: bytes) -> Recognition:
         """Recognise 16 kHz PCM of any length."""
@@ -98,23 +101,28 @@ class Recognizer:
             max_length=2 * min(MAX_TOKENS, budget),
             return_no_speech_prob=True,
         )[0]
-        tokens = self._spoken(result.sequences_ids[0], len(samples) / RATE)
+        tokens = spoken_tokens(
+            result.sequences_ids[0], len(samples) / RATE, self._end, self._first_timestamp
+        )
         return tokens, float(result.no_speech_prob)
-
-    def _spoken(self, sequence: Sequence[int], seconds: float) -> list[int]:
-        """Keep the text tokens, less what the decoder dreamt up for the padding."""
-        start = 0.0
-        tokens = []
-        for token in sequence:
-            if token >= self._first_timestamp:
-                start = (token - self._first_timestamp) * TIMESTAMP_S
-            elif token < self._end and start < seconds:
-                tokens.append(token)
-        return tokens
 
     def _text(self, tokens: Sequence[int]) -> str:
         text: str = self._tokenizer.decode(list(tokens))
         return text.strip()
+
+
+def spoken_tokens(
+    sequence: Sequence[int], seconds: float, end: int, first_timestamp: int
+) -> list[int]:
+    """Keep the text tokens (below `end`), less what the decoder dreamt up for the padding."""
+    start = 0.0
+    tokens = []
+    for token in sequence:
+        if token >= first_timestamp:
+            start = (token - first_timestamp) * TIMESTAMP_S
+        elif token < end and start < seconds:
+            tokens.append(token)
+    return tokens
 
 
 def looks_looped(tokens: Sequence[int], text: str, seconds: float) -> bool:
