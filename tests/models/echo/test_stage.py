@@ -403,6 +403,19 @@ def test_a_self_starter_can_be_talked_over_and_goes_on_listening() -> None:
     assert echo.of(ResponseEnded) == []
 
 
+def test_a_self_starter_answers_one_turn_after_the_other() -> None:
+    echo = EchoDriver(SELF_START_PACED)
+    echo.append(tone(1200) + silence(240) + tone(400) + silence(1000))
+
+    order = [event for event in echo.events if isinstance(event, Speak | ResponseEnded)]
+    assert [(type(event), event.key) for event in order] == [
+        (Speak, "native-1"),
+        (ResponseEnded, "native-1"),
+        (Speak, "native-2"),
+    ]
+    assert echo.audio_ms("native-1") == 1200
+
+
 def test_a_self_starter_waits_while_it_must_listen() -> None:
     echo = EchoDriver(SELF_START)
     echo.append(tone(400))

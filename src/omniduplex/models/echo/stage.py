@@ -153,6 +153,7 @@ class Session:
         self.rest_forced = False
         self.heard_any = False
         self.owes_answer = False
+        """A turn ended that the model wants to answer by itself."""
         self.answers: dict[str, deque[StageOutput]] = {}
         """Paced answers under way, by the request or, if self-started, the key."""
         self.self_started = 0
@@ -243,16 +244,20 @@ class EchoStage(StageModel):
             self._tell(message, heard)
             session.owes_answer |= self.options.self_start and isinstance(heard, TurnHeard)
         if session.owes_answer and not forced:
-            self._start_by_itself(session, message)
+            self._speak_if_free(session, message)
 
     def _commit(self, session: Session, message: StageInput, item_id: str) -> None:
         forced = session.rest_forced
         turn = session.ear.commit(session.drop_rest(), forced)
         self._tell(message, TurnCommitted(item_id, turn.transcript, turn.speech_ms / 1000))
         if self.options.self_start and turn.transcript:
-            self._start_by_itself(session, message)
+            session.owes_answer = True
+            self._speak_if_free(session, message)
 
-    def _start_by_itself(self, session: Session, message: StageInput) -> None:
+    def _speak_if_free(self, session: Session, message: StageInput) -> None:
+        """Begin the answer owed, unless an answer is still being spoken: there is one mouth."""
+        if session.answers:
+            return
         session.owes_answer = False
         session.self_started += 1
         key = f"native-{session.self_started}"
