@@ -177,7 +177,9 @@ class AssetStore:
         target = self._root / file.name
         part = target.with_name(target.name + ".part")
         part.parent.mkdir(parents=True, exist_ok=True)
-        stream = fetcher.open(source, file.name, part.stat().st_size if part.exists() else 0)
+        have = part.stat().st_size if part.exists() else 0
+        progress(Progress(asset.name, file.name, have, file.size))
+        stream = fetcher.open(source, file.name, have)
         with part.open("ab") as out:
             out.truncate(stream.offset)
             done = stream.offset
