@@ -25,7 +25,7 @@ def pull(
     ] = None,
     assets_dir: Annotated[
         Path | None,
-        typer.Option(help="Where weights live.", envvar="OMNIDUPLEX_ASSETS", show_default=False),
+        typer.Option(help="Where weights live, instead of $OMNIDUPLEX_ASSETS."),
     ] = None,
 ) -> None:
     """Fetch the weights of the embedded model, once."""

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from omniduplex.entrypoints.cli.main import app
+from omniduplex.entrypoints.cli.serve import base_url
+
+
+def test_help_names_the_commands() -> None:
+    result = CliRunner().invoke(app, ["--help"])
+    assert result.exit_code == 0
+    assert {"serve", "pull"} <= set(result.output.split())
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = "{'numpy', 'uvicorn', 'starlette', 'onnxruntime', 'msgspec', 'websockets'}"
+    code = f"import omniduplex.entrypoints.cli.main, sys; print({heavy} & set(sys.modules))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8000"),
+        ("0.0.0.0", "http://127.0.0.1:8000"),
+        ("::", "http://127.0.0.1:8000"),
+        ("::1", "http://[::1]:8000"),
+        ("box.example", "http://box.example:8000"),
+    ],
+)
+def test_the_printed_url_is_one_that_a_browser_can_open(host: str, url: str) -> None:
+    assert base_url(host, 8000) == url
+
+
+def test_an_unknown_log_level_is_refused() -> None:
+    result = CliRunner().invoke(app, ["serve", "--log-level", "chatty"])
+    assert result.exit_code == 2
+
+
+def test_an_unknown_asset_is_told_without_a_traceback() -> None:
+    result = CliRunner().invoke(app, ["pull", "no-such-asset"])
+    assert result.exit_code == 1
+    assert "unknown asset 'no-such-asset'" in result.output

@@ -1,0 +1,158 @@
+"""An engine in memory: sessions that answer a few commands at once, and remember the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import AsyncIterator
+
+from omniduplex.config.pipeline import PipelineConfig
+from omniduplex.protocol.duplex import (
+    AudioDelta,
+    CancelResponse,
+    CloseSession,
+    CreateResponse,
+    DuplexCapabilities,
+    DuplexCommand,
+    DuplexError,
+    DuplexEvent,
+    DuplexSessionConfig,
+    Heartbeat,
+    HeartbeatAck,
+    PlaybackCursor,
+    SessionClosed,
+    SessionCreated,
+    SessionExpired,
+    SessionUpdated,
+    UpdateSession,
+    apply_patch,
+    error_event,
+    session_object,
+)
+
+MODEL = "test/model"
+
+
+class FakeSession:
+    """A session whose answers come at once, in the order of the commands."""
+
+    def __init__(self, omni: FakeOmni, session_id: str, config: DuplexSessionConfig) -> None:
+        self.session_id = session_id
+        self.config = config
+        self.commands: list[DuplexCommand] = []
+        self.cancelled: set[str] = set()
+        self.close_reason: str | None = None
+        self.released = threading.Event()
+        self.pending: asyncio.Queue[DuplexEvent | None] = asyncio.Queue()
+        self._omni = omni
+        self._emit_session(SessionCreated)
+        self._emit_session(SessionUpdated)
+
+    async def submit(self, command: DuplexCommand) -> None:
+        if self.close_reason is not None:
+            raise DuplexError("session_closed", "The session is closed.")
+        self.commands.append(command)
+        match command:
+            case UpdateSession():
+                self._update(command)
+            case Heartbeat():
+                self.emit(HeartbeatAck(session_id=self.session_id))
+            case CreateResponse():
+                self._speak()
+            case CancelResponse():
+                error = DuplexError("response_not_active", "Cancellation failed: none is active.")
+                error.event_id = command.event_id
+                self.emit(error_event(error))
+            case CloseSession():
+                await self.close(command.reason)
+
+    async def events(self) -> AsyncIterator[DuplexEvent]:
+        while (event := await self.pending.get()) is not None:
+            yield event
+
+    def deliverable(self, event: DuplexEvent) -> bool:
+        return not (isinstance(event, AudioDelta) and event.response_id in self.cancelled)
+
+    async def close(self, reason: str = "client_close") -> None:
+        if self.close_reason is not None:
+            return
+        self.close_reason = reason
+        self._omni.sessions.remove(self)
+        self.emit(SessionClosed(session_id=self.session_id, epoch=0, reason=reason))
+        self.pending.put_nowait(None)
+        self.released.set()
+
+    def expire(self, reason: str) -> None:
+        self.close_reason = reason
+        self._omni.sessions.remove(self)
+        self.emit(SessionExpired(session_id=self.session_id, reason=reason))
+        self.released.set()
+
+    def emit(self, event: DuplexEvent) -> None:
+        self.pending.put_nowait(event)
+
+    def _update(self, command: UpdateSession) -> None:
+        try:
+            self.config = apply_patch(self.config, command.session)
+        except DuplexError as error:
+            error.event_id = command.event_id
+            self.emit(error_event(error))
+        else:
+            self._emit_session(SessionUpdated)
+
+    def _speak(self) -> None:
+        for response_id in self._omni.script:
+            delta = bytes(self._omni.delta_bytes)
+            item_id = f"item_{response_id}"
+            self.emit(AudioDelta(response_id=response_id, item_id=item_id, delta=delta))
+
+    def _emit_session(self, kind: type[SessionCreated] | type[SessionUpdated]) -> None:
+        session = session_object(
+            self.config,
+            session_id=self.session_id,
+            capabilities=DuplexCapabilities(),
+            state="open",
+            turn_state="idle",
+            epoch=0,
+            turn_id=0,
+            active_response_id=None,
+            active_response_turn_id=None,
+            active_request_id=None,
+            playback=PlaybackCursor(),
+        )
+        self.emit(kind(session=session))
+
+
+class FakeOmni:
+    """Admits up to `max_sessions`; `script` names the response of each audio delta of an answer."""
+
+    def __init__(self, max_sessions: int = 4) -> None:
+        self.pipeline = PipelineConfig(name="test", model=MODEL, stages=())
+        self.alive = True
+        self.max_sessions = max_sessions
+        self.script: tuple[str, ...] = ("resp_1",)
+        self.delta_bytes = 4
+        self.fault: Exception | None = None
+        self.sessions: list[FakeSession] = []
+        self.opened: queue.Queue[FakeSession] = queue.Queue()
+        self._count = 0
+
+    @property
+    def active_session_count(self) -> int:
+        return len(self.sessions)
+
+    async def open_session(self, config: DuplexSessionConfig) -> FakeSession:
+        if self.fault is not None:
+            raise self.fault
+        if len(self.sessions) >= self.max_sessions:
+            raise DuplexError("resource_exhausted", f"capacity exhausted: {self.max_sessions}")
+        self._count += 1
+        session = FakeSession(self, f"duplex-{self._count}", config)
+        self.sessions.append(session)
+        self.opened.put(session)
+        return session
+
+    async def close_all_sessions(self, reason: str = "shutdown") -> None:
+        for session in tuple(self.sessions):
+            await session.close(reason)
