@@ -22,7 +22,7 @@ class StageInput(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class StageAbort(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """Forget these requests at once; nothing more comes out for them."""
+    """Forget these requests at once: nothing more comes out for them, their ids are used up."""
 
     request_ids: tuple[str, ...]
 
@@ -35,6 +35,12 @@ class StageReady(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """The worker has loaded its model; `load_s` is how long that took, in seconds."""
 
     load_s: float
+
+
+class StageDrained(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """The worker has taken this many more inputs from its queue and gives them to its model."""
+
+    count: int
 
 
 class StageOutput(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -64,4 +70,4 @@ class StageFatal(msgspec.Struct, frozen=True, array_like=True, tag=6):
 
 StageMessage = StageInput | StageAbort
 ToWorker = StageInput | StageAbort | StageStop
-FromWorker = StageReady | StageOutput | StageFatal
+FromWorker = StageReady | StageDrained | StageOutput | StageFatal

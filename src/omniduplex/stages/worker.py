@@ -1,0 +1,211 @@
+"""The inside of a stage: one model, the queue of its inputs, and the loop between them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import msgspec
+
+from omniduplex.config.errors import ConfigError
+from omniduplex.config.objects import load_object
+from omniduplex.config.pipeline import StageConfig
+from omniduplex.stages.messages import (
+    FromWorker,
+    StageAbort,
+    StageDrained,
+    StageFatal,
+    StageInput,
+    StageMessage,
+    StageOutput,
+    StageReady,
+    StageStop,
+    ToWorker,
+)
+from omniduplex.stages.model import Emit, StageModel
+from omniduplex.stages.transport import FrameError, FrameSender, read_frames
+from omniduplex.telemetry.logging import LogSettings, setup_logging
+
+logger = logging.getLogger(__name__)
+
+Send = Callable[[FromWorker], None]
+
+# Aborted requests produce late outputs for seconds at most; a worker has far fewer in that time.
+MAX_ABORTED_IDS = 4096
+# A worker without a parent may finish its step and close its model, but not live on.
+ORPHAN_GRACE_S = 2.0
+FLUSH_TIMEOUT_S = 5.0
+
+
+class AbortedRequests:
+    """The newest aborted request ids; one thread adds, any may ask."""
+
+    def __init__(self, limit: int = MAX_ABORTED_IDS) -> None:
+        self._limit = limit
+        self._ids: dict[str, None] = {}
+
+    def add(self, request_ids: Iterable[str]) -> None:
+        self._ids.update(dict.fromkeys(request_ids))
+        while len(self._ids) > self._limit:
+            del self._ids[next(iter(self._ids))]
+
+    def __contains__(self, request_id: str) -> bool:
+        return request_id in self._ids
+
+
+class Inbox:
+    """What waits for the model: filled by one thread, drained by the worker's.
+
+    An abort counts from `put` on, while the model may still be busy with what it stops.
+    """
+
+    def __init__(self) -> None:
+        self.aborted = AbortedRequests()
+        self._messages: queue.SimpleQueue[ToWorker] = queue.SimpleQueue()
+        self._stopped = False
+
+    def put(self, message: ToWorker) -> None:
+        if isinstance(message, StageAbort):
+            self.aborted.add(message.request_ids)
+        self._messages.put(message)
+
+    def drain(self) -> list[StageMessage] | None:
+        """Block until there is something and take all there is; None once the worker is to stop."""
+        if self._stopped:
+            return None
+        batch: list[StageMessage] = []
+        for message in self._waiting():
+            if isinstance(message, StageStop):
+                self._stopped = True
+                return batch or None
+            batch.append(message)
+        return batch
+
+    def _waiting(self) -> Iterator[ToWorker]:
+        yield self._messages.get()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                yield self._messages.get_nowait()
+
+    def wants(self, message: StageMessage) -> bool:
+        """Whether the model is to see it: inputs of aborted requests are of no use any more."""
+        return isinstance(message, StageAbort) or message.request_id not in self.aborted
+
+
+def run_loop(model: StageModel, inbox: Inbox, send: Send) -> None:
+    """Drain, step, until told to stop; what the model emits goes out by itself."""
+    while (batch := inbox.drain()) is not None:
+        if inputs := sum(isinstance(message, StageInput) for message in batch):
+            send(StageDrained(inputs))
+        if wanted := [message for message in batch if inbox.wants(message)]:
+            model.step(wanted)
+
+
+def create_model(config: StageConfig, emit: Emit) -> StageModel:
+    """The model of a stage with its own options; raises `ConfigError`."""
+    model_class = load_object(config.model_class)
+    if not (isinstance(model_class, type) and issubclass(model_class, StageModel)):
+        raise ConfigError(f"{config.model_class} is not a StageModel")
+    try:
+        options = msgspec.convert(config.options, model_class.Options)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"options of stage {config.name!r}: {error}") from error
+    return model_class(options, emit)
+
+
+def run_worker(config: StageConfig, inbox: Inbox, send: Send) -> bool:
+    """Load the model, run it to its end, close it; false if it failed.
+
+    `send` must be safe to call from any thread.
+    """
+
+    def emit(output: StageOutput) -> None:
+        if output.request_id not in inbox.aborted:
+            send(output)
+
+    errors: list[str] = []
+
+    @contextlib.contextmanager
+    def supervised() -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            logger.exception("stage %s failed", config.name)
+            errors.append(f"{type(error).__name__}: {error}")
+            send(StageFatal(errors[-1]))
+
+    started = time.monotonic()
+    with supervised():
+        model = create_model(config, emit)
+        model.load()
+    if errors:
+        return False
+    with supervised():
+        send(StageReady(time.monotonic() - started))
+        run_loop(model, inbox, send)
+    with supervised():
+        model.close()
+    return not errors
+
+
+def worker_main(arguments: Sequence[str]) -> int:
+    """A worker process: its config is the first frame on the socket it inherits."""
+    parser = argparse.ArgumentParser(prog="omniduplex.stages.worker")
+    parser.add_argument("name", help="of the stage, for whoever lists processes")
+    parser.add_argument("--socket", type=int, required=True, help="inherited file descriptor")
+    parser.add_argument("--log-level", type=int, required=True)
+    parser.add_argument("--log-json", action="store_true")
+    given = parser.parse_args(arguments)
+    # Ctrl-C goes to the whole group; the parent decides when its workers end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    setup_logging(LogSettings(level=given.log_level, json_lines=given.log_json))
+    with socket.socket(fileno=given.socket) as connection:
+        connection.set_inheritable(False)
+        return _serve(connection)
+
+
+def _serve(connection: socket.socket) -> int:
+    frames = read_frames(connection)
+    first = next(frames, None)
+    if first is None:
+        return 1
+    config = msgspec.msgpack.decode(first, type=StageConfig)
+    os.nice(config.nice)
+    inbox = Inbox()
+    threading.Thread(
+        target=_receive, args=(frames, inbox), name="frame-reader", daemon=True
+    ).start()
+    sender = FrameSender(connection)
+    succeeded = run_worker(config, inbox, sender.send)
+    sender.close(FLUSH_TIMEOUT_S)
+    # Tells the parent that nothing more comes, even if a thread of the model keeps us alive.
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    return 0 if succeeded else 1
+
+
+def _receive(frames: Iterator[bytes], inbox: Inbox) -> None:
+    """Feed the inbox; when the parent is gone, stop, and at last end even a worker that hangs."""
+    decoder = msgspec.msgpack.Decoder(ToWorker)
+    try:
+        for frame in frames:
+            inbox.put(decoder.decode(frame))
+    except (FrameError, msgspec.DecodeError):
+        logger.exception("the parent broke the protocol")
+    inbox.put(StageStop())
+    time.sleep(ORPHAN_GRACE_S)
+    logger.error("the worker did not end by itself")
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(worker_main(sys.argv[1:]))

@@ -1,0 +1,326 @@
+import asyncio
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from tests.stages.support import Listener, process_is_gone, stage
+from tests.stages.worker_models import (
+    BrokenModel,
+    DyingModel,
+    EchoModel,
+    GatedModel,
+    HangingModel,
+    SlowModel,
+    ThreadedModel,
+)
+
+from omniduplex.config.pipeline import StageConfig
+from omniduplex.stages.client import (
+    ProcessStageClient,
+    StageClient,
+    ThreadStageClient,
+    create_client,
+    describe_exit,
+)
+from omniduplex.stages.errors import StageOverloaded, StageStartError, StageUnavailable
+from omniduplex.stages.messages import StageAbort, StageInput, StageOutput
+
+pytestmark = pytest.mark.anyio
+
+both = pytest.mark.parametrize("worker", ["thread", "process"])
+
+
+async def running(config: StageConfig, listener: Listener) -> StageClient:
+    client = create_client(config)
+    await client.start(listener.on_output, listener.on_dead)
+    return client
+
+
+def test_the_config_decides_between_thread_and_process() -> None:
+    assert isinstance(create_client(stage(EchoModel, worker="thread")), ThreadStageClient)
+    assert isinstance(create_client(stage(EchoModel)), ProcessStageClient)
+
+
+@both
+async def test_what_goes_in_comes_out(worker: str, listener: Listener) -> None:
+    client = await running(stage(EchoModel, worker=worker, options={"prefix": "> "}), listener)
+    assert client.alive
+    assert (client.pid is None) == (worker == "thread")
+
+    client.submit(StageInput("r", epoch=4, pcm=b"\x01\x02", text="hi", final=True))
+
+    assert await listener.output() == StageOutput(
+        "r", epoch=4, pcm=b"\x01\x02", text="> hi", finished=True
+    )
+    await client.stop()
+    assert not client.alive
+    assert listener.deaths_left == 0
+
+
+@both
+async def test_outputs_keep_their_order(worker: str, listener: Listener) -> None:
+    client = await running(stage(EchoModel, worker=worker), listener)
+
+    client.submit(StageInput("a", text="count 500"))
+    client.submit(StageInput("b"))
+    texts = [(await listener.output()).text for _ in range(502)]
+
+    assert texts == [*map(str, range(500)), "count 500", ""]
+    await client.stop()
+
+
+@both
+async def test_big_audio_passes(worker: str, listener: Listener) -> None:
+    client = await running(stage(EchoModel, worker=worker), listener)
+    pcm = os.urandom(8 * 1024 * 1024)
+
+    client.submit(StageInput("r", pcm=pcm))
+
+    assert (await listener.output()).pcm == pcm
+    await client.stop()
+
+
+@both
+async def test_an_abort_is_effective_at_once(worker: str, listener: Listener) -> None:
+    client = await running(stage(ThreadedModel, worker=worker), listener)
+    client.submit(StageInput("gone"))
+    await listener.output_of("gone")
+    while not listener.silent:
+        await listener.output()
+
+    client.submit(StageAbort(("gone",)))
+
+    outputs = [await listener.output()]
+    client.submit(StageInput("next"))
+    outputs += [await listener.output() for _ in range(20)]
+    assert [output.request_id for output in outputs] == ["control"] + ["next"] * 20
+    await client.stop()
+
+
+@both
+async def test_late_outputs_of_an_aborted_request_are_dropped(
+    worker: str, listener: Listener
+) -> None:
+    client = await running(stage(EchoModel, worker=worker), listener)
+
+    client.submit(StageInput("a"))
+    client.submit(StageAbort(("a",)))
+    client.submit(StageInput("b", text="speak_for a"))
+
+    assert (await listener.output()).request_id == "b"
+    await client.stop()
+
+
+@both
+async def test_beyond_max_queue_inputs_are_refused_until_the_worker_takes_some(
+    worker: str, listener: Listener, fifo: Path
+) -> None:
+    config = stage(GatedModel, worker=worker, max_queue=3, options={"go": str(fifo)})
+    client = await running(config, listener)
+    client.submit(StageInput("busy"))
+    assert (await listener.output()).text == "busy"
+
+    for name in "abc":
+        client.submit(StageInput(name))
+    with pytest.raises(StageOverloaded, match="3 inputs wait"):
+        client.submit(StageInput("d"))
+    client.submit(StageAbort(("a",)))
+
+    await asyncio.to_thread(fifo.write_text, "go")
+    assert await listener.output() == StageOutput("busy")
+    assert (await listener.output()).text == "b c"
+    client.submit(StageInput("d"))
+    await asyncio.to_thread(fifo.write_text, "go")
+    assert await listener.output_of("c") == StageOutput("c")
+    assert (await listener.output()).text == "d"
+    await asyncio.to_thread(fifo.write_text, "go")
+    await client.stop()
+
+
+@both
+async def test_a_model_that_does_not_load_is_told_in_its_own_words(
+    worker: str, listener: Listener
+) -> None:
+    client = create_client(stage(BrokenModel, worker=worker))
+
+    with pytest.raises(StageStartError, match="OSError: the weights are not there"):
+        await client.start(listener.on_output, listener.on_dead)
+
+    assert not client.alive
+    assert listener.deaths_left == 0
+    assert client.pid is None or process_is_gone(client.pid)
+
+
+@both
+async def test_a_wrong_option_is_told_at_the_start(worker: str, listener: Listener) -> None:
+    client = create_client(stage(EchoModel, worker=worker, options={"prefiks": "x"}))
+
+    with pytest.raises(StageStartError, match=r"options of stage 'test'.*prefiks"):
+        await client.start(listener.on_output, listener.on_dead)
+
+
+async def test_a_process_that_dies_while_it_loads_is_a_failed_start(listener: Listener) -> None:
+    client = create_client(stage(DyingModel))
+
+    with pytest.raises(StageStartError, match="exited with status 7"):
+        await client.start(listener.on_output, listener.on_dead)
+    assert listener.deaths_left == 0
+
+
+async def test_a_process_that_cannot_be_made_is_a_failed_start(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/no/such/python")
+
+    with pytest.raises(StageStartError, match=r"cannot start a process: .*No such file"):
+        await create_client(stage(EchoModel)).start(listener.on_output, listener.on_dead)
+
+
+@pytest.mark.parametrize("client_class", [ThreadStageClient, ProcessStageClient])
+async def test_a_start_that_takes_too_long_is_given_up(
+    client_class: type[StageClient], listener: Listener, fifo: Path
+) -> None:
+    config = stage(SlowModel, options={"go": str(fifo)})
+    client = client_class(config, start_timeout_s=0.001)
+
+    with pytest.raises(StageStartError, match=r"'test' was not ready after 0\.001 s"):
+        await client.start(listener.on_output, listener.on_dead)
+
+    assert client.pid is None or process_is_gone(client.pid)
+    if client_class is ThreadStageClient:
+        await asyncio.to_thread(fifo.write_text, "go")
+    await client.stop()
+    assert not client.alive
+    assert listener.deaths_left == 0
+
+
+async def test_a_cancelled_start_leaves_no_process(listener: Listener, fifo: Path) -> None:
+    client = create_client(stage(SlowModel, options={"go": str(fifo)}))
+    start = asyncio.create_task(client.start(listener.on_output, listener.on_dead))
+    with await asyncio.to_thread(fifo.open, "wb"):  # the model has begun to load
+        start.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await start
+
+    assert client.pid is not None
+    assert process_is_gone(client.pid)
+
+
+@both
+async def test_an_error_in_a_step_kills_the_worker_once(worker: str, listener: Listener) -> None:
+    client = await running(stage(EchoModel, worker=worker), listener)
+
+    client.submit(StageInput("r", text="raise out of memory"))
+
+    assert await listener.death() == "RuntimeError: out of memory"
+    assert not client.alive
+    with pytest.raises(StageUnavailable, match="'test' is not running"):
+        client.submit(StageInput("r"))
+    await client.stop()
+    assert client.pid is None or process_is_gone(client.pid)
+    assert listener.deaths_left == 0
+
+
+async def test_a_killed_process_is_reported_once(listener: Listener) -> None:
+    client = await running(stage(EchoModel), listener)
+    assert client.pid is not None
+
+    os.kill(client.pid, signal.SIGKILL)
+
+    assert await listener.death() == "the worker was killed by SIGKILL"
+    await client.stop()
+    assert listener.deaths_left == 0
+    assert process_is_gone(client.pid)
+
+
+async def test_a_process_that_exits_by_itself_is_reported_with_its_status(
+    listener: Listener,
+) -> None:
+    client = await running(stage(EchoModel), listener)
+
+    client.submit(StageInput("r", text="exit 3"))
+
+    assert await listener.death() == "the worker exited with status 3"
+
+
+async def test_stop_ends_a_process_in_good_order(listener: Listener) -> None:
+    client = await running(stage(EchoModel), listener)
+    assert client.pid is not None
+    assert not process_is_gone(client.pid)
+
+    await client.stop()
+    await client.stop()
+
+    assert process_is_gone(client.pid)
+    assert listener.deaths_left == 0
+    with pytest.raises(StageUnavailable):
+        client.submit(StageInput("r"))
+
+
+async def test_stop_kills_a_process_that_obeys_nothing(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omniduplex.stages.client.TERMINATE_TIMEOUT_S", 0.001)
+    client = await running(stage(HangingModel), listener)
+    client.submit(StageInput("r"))
+    assert (await listener.output()).text == "hangs"
+
+    await client.stop(timeout_s=0.001)
+
+    assert client.pid is not None
+    assert process_is_gone(client.pid)
+    assert listener.deaths_left == 0
+
+
+async def test_stop_ends_the_thread(listener: Listener) -> None:
+    client = await running(stage(ThreadedModel, worker="thread"), listener)
+    client.submit(StageInput("r"))
+    await listener.output()
+
+    await client.stop()
+
+    assert [thread for thread in threading.enumerate() if thread.name == "stage-test"] == []
+
+
+async def test_stop_leaves_a_thread_that_hangs_and_says_so(
+    listener: Listener, fifo: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = stage(GatedModel, worker="thread", options={"go": str(fifo)})
+    client = await running(config, listener)
+    client.submit(StageInput("r"))
+    await listener.output()
+
+    await client.stop(timeout_s=0.001)
+
+    assert "thread of stage test does not end" in caplog.text
+    await asyncio.to_thread(fifo.write_text, "go")
+    await client.stop()
+
+
+async def test_stop_before_start_is_nothing() -> None:
+    await create_client(stage(EchoModel)).stop()
+
+
+async def test_a_process_is_as_nice_as_it_is_told(listener: Listener) -> None:
+    client = await running(stage(EchoModel, nice=5), listener)
+
+    client.submit(StageInput("r", text="nice"))
+
+    assert int((await listener.output()).text) == os.nice(0) + 5
+    await client.stop()
+
+
+async def test_ctrl_c_does_not_reach_a_process_worker(listener: Listener) -> None:
+    client = await running(stage(EchoModel), listener)
+
+    client.submit(StageInput("r", text="sigint"))
+
+    assert (await listener.output()).text == "sigint"
+    await client.stop()
+
+
+def test_how_an_exit_is_described() -> None:
+    assert describe_exit(-9) == "the worker was killed by SIGKILL"
+    assert describe_exit(3) == "the worker exited with status 3"
