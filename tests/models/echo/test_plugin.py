@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.models.echo.driver import ALL_AT_ONCE, CONFIG, echo_pipeline, prompt, user
+from tests.models.echo.driver import ALL_AT_ONCE, CONFIG, EchoDriver, echo_pipeline, prompt, user
 
 from omniduplex.config.pipeline import PipelineConfig, StageConfig
 from omniduplex.engine.duplex.contracts import Abort, DuplexFence, Submit
-from omniduplex.engine.duplex.model_events import ResponseFailed
+from omniduplex.engine.duplex.model_events import ResponseEnded, ResponseFailed
 from omniduplex.models.echo.messages import EchoOptions
 from omniduplex.models.echo.plugin import EchoDuplexPlugin
 from omniduplex.models.echo.session_state import EchoSessionState
@@ -108,6 +108,14 @@ def test_a_cancel_aborts_the_answer_alone_and_only_once() -> None:
 
     assert state.plan_cancel(NEXT_EPOCH, "r1") == (Abort((request_id,)),)
     assert state.plan_cancel(NEXT_EPOCH, "r1") == ()
+
+
+def test_an_answer_that_ended_leaves_nothing_to_cancel() -> None:
+    echo = EchoDriver()
+    echo.respond("r1", prompt(user("hello")))
+
+    assert echo.of(ResponseEnded)
+    assert echo.state.plan_cancel(NEXT_EPOCH, "r1") == ()
 
 
 def test_the_listening_request_outlives_epochs() -> None:

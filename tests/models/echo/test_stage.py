@@ -58,6 +58,14 @@ def test_the_transcript_names_the_pitch(hz: int) -> None:
     assert echo.of(UserTurnEnded)[0].transcript == f"tone {hz} Hz 0.8 s"
 
 
+def test_a_constant_offset_has_no_pitch() -> None:
+    offset = np.frombuffer(tone(800, 300), "<i2") // 4 + 8000
+    echo = EchoDriver()
+    echo.append(offset.astype("<i2").tobytes() + silence(240))
+
+    assert echo.of(UserTurnEnded)[0].transcript == "tone 300 Hz 0.8 s"
+
+
 def test_what_is_quieter_than_speech_is_silence() -> None:
     quiet = (np.frombuffer(tone(400), "<i2") // 64).astype("<i2").tobytes()
     echo = EchoDriver()
@@ -359,6 +367,31 @@ def test_audio_in_flight_of_a_cancelled_answer_is_stale() -> None:
     assert [event.key for event in echo.of(ResponseEnded)] == ["r2"]
 
 
+def test_the_stage_is_silent_about_an_answer_once_it_is_aborted() -> None:
+    echo = EchoDriver(PACED)
+    echo.respond("r1", prompt(user("one two three")))
+    echo.append(silence(160))
+    echo.held = True
+    echo.cancel("r1")
+    echo.append(silence(800))
+
+    assert echo.outputs == []
+
+
+@pytest.mark.parametrize(("options", "ends"), [(EchoOptions(), 1), (SELF_START, 0)])
+def test_the_end_of_an_answer_ends_its_own_request_only(options: EchoOptions, ends: int) -> None:
+    echo = EchoDriver(options)
+    echo.held = True
+    echo.append(tone(400) + silence(240))
+    if not options.self_start:
+        echo.respond("r1", prompt(user("one")))
+    finished = [output.request_id for output in echo.outputs if output.finished]
+    listening = echo.outputs[0].request_id
+
+    assert len(finished) == ends
+    assert listening not in finished
+
+
 def test_listening_is_announced_once_per_change() -> None:
     echo = EchoDriver(PACED)
     echo.append(silence(400))
@@ -393,7 +426,7 @@ def test_a_self_starter_gives_each_answer_a_key_of_its_own() -> None:
 
 def test_a_self_starter_can_be_talked_over_and_goes_on_listening() -> None:
     echo = EchoDriver(SELF_START_PACED)
-    echo.append(tone(800) + silence(240) + silence(160) + tone(80))
+    echo.append(tone(1600) + silence(240) + silence(160) + tone(80))
     assert echo.audio_ms("native-1") == 240
 
     echo.cancel("native-1")
