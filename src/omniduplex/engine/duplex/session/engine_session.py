@@ -22,6 +22,7 @@ from omniduplex.engine.duplex.session.input_lane import InputLane
 from omniduplex.engine.duplex.session.inputs import (
     AudioReady,
     CloseRequest,
+    OutputOverflow,
     SessionInput,
     StageLost,
     StageResult,
@@ -130,6 +131,8 @@ class DuplexEngineSession:
                 self._input.converted(item)
             case CloseRequest():
                 self._close(item)
+            case OutputOverflow():
+                self._output_overflowed(item)
             case _:
                 self._command(item)
         return self._taken()
@@ -260,6 +263,16 @@ class DuplexEngineSession:
             self._core.emit_error(DuplexError("runtime_data_plane_stream_failed", lost.message))
         self._output.fail(lost.message)
         self._close(CloseRequest(reason="request_cleanup", expired=True))
+
+    def _output_overflowed(self, overflow: OutputOverflow) -> None:
+        """A reader that is too slow loses its response, then its session (section 10)."""
+        message = "the client reads its events too slowly"
+        if self._output.active is None:
+            self._core.emit_error(DuplexError("output_backpressure", message))
+        if overflow.ending is not None:
+            self._output.undo(overflow.ending)
+        self._output.fail(message, "output_backpressure")
+        self._close(CloseRequest(reason="output_backpressure"))
 
     def _close(self, request: CloseRequest | CloseSession) -> None:
         """Stop everything; the closing event is the last one."""

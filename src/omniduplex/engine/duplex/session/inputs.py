@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from omniduplex.protocol.duplex import DuplexCommand
+from omniduplex.protocol.duplex import DuplexCommand, ResponseDone
 from omniduplex.stages.messages import StageOutput
 
 
@@ -37,4 +37,10 @@ class CloseRequest(msgspec.Struct, frozen=True, gc=False):
     expired: bool = False
 
 
-SessionInput = DuplexCommand | StageResult | StageLost | AudioReady | CloseRequest
+class OutputOverflow(msgspec.Struct, frozen=True, gc=False):
+    """The client reads too slowly; `ending` is a response's ending that could not be queued."""
+
+    ending: ResponseDone | None
+
+
+SessionInput = DuplexCommand | StageResult | StageLost | AudioReady | CloseRequest | OutputOverflow

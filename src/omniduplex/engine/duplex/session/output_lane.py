@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
 from msgspec import UnsetType
 
 from omniduplex.engine.duplex.model_events import (
@@ -27,7 +28,10 @@ from omniduplex.protocol.duplex import (
     DuplexError,
     Modality,
     OutputCleared,
+    ResponseDone,
     ResponseOptions,
+    StatusDetails,
+    StatusError,
 )
 
 ResponseEvent = (
@@ -261,10 +265,29 @@ class OutputLane:
         self._awaiting_transcript_of = None
         self._core.turn_state = "idle"
         self._core.emit_error(DuplexError(code, message))
+        self._core.effects.append(DropQueuedAudio(response.response_id))
         response.finish("failed", code)
-        if response.item_id in self._core.history:
-            self._core.history.remove(response.item_id)
-            self._core.playback.forget(response.response_id)
+        self._forget(response.response_id)
+
+    def undo(self, ending: ResponseDone) -> None:
+        """An ending that could not be queued becomes a failure with its identity and output."""
+        code = "output_backpressure"
+        details = StatusDetails(
+            type="failed", reason=code, error=StatusError(type="rate_limit_error", code=code)
+        )
+        response = msgspec.structs.replace(ending.response, status="failed", status_details=details)
+        if not isinstance(response.facts, UnsetType):
+            facts = msgspec.structs.replace(response.facts, committed=False, reason=code)
+            response = msgspec.structs.replace(response, facts=facts)
+        self._core.effects.append(DropQueuedAudio(ending.response_id))
+        self._core.emit(ResponseDone(response_id=ending.response_id, response=response))
+        self._forget(ending.response_id)
+
+    def _forget(self, response_id: str) -> None:
+        item_id = f"item_{response_id}"
+        if item_id in self._core.history:
+            self._core.history.remove(item_id)
+        self._core.playback.forget(response_id)
 
     # -- stopping ---------------------------------------------------------------------------
 

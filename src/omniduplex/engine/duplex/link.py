@@ -1,0 +1,65 @@
+"""What the two sides of a session share: its output buffer and the count of input on its way."""
+
+from __future__ import annotations
+
+import msgspec
+
+from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
+from omniduplex.engine.duplex.output_buffer import DuplexOutputBuffer
+from omniduplex.protocol.duplex import AppendAudio, DuplexCommand, DuplexError
+
+
+class DuplexSessionLink:
+    """One session's crossing between the caller's loop and the engine's.
+
+    Each counter has one writing thread, so neither needs a lock.
+    """
+
+    def __init__(self, session_id: str, limits: DuplexSessionRuntimeConfig) -> None:
+        self.session_id = session_id
+        self.output = DuplexOutputBuffer(
+            max_bytes=limits.max_pending_output_bytes_per_session,
+            max_events=limits.max_pending_output_events_per_session,
+        )
+        self._max_input_bytes = limits.max_pending_input_bytes_per_session
+        self._sent = 0
+        self._taken = 0
+
+    def reserve(self, command: DuplexCommand) -> None:
+        """Count a command in, on the caller's side.
+
+        Raises:
+            DuplexError: `input_backpressure` when too much is on its way already.
+        """
+        size = input_bytes(command)
+        if size and self._sent - self._taken + size > self._max_input_bytes:
+            raise DuplexError(
+                "input_backpressure",
+                f"more than {self._max_input_bytes} bytes of input wait to be handled",
+                event_id=command.event_id,
+            )
+        self._sent += size
+
+    def taken(self, command: DuplexCommand) -> None:
+        """Count a command out, on the engine's side."""
+        self._taken += input_bytes(command)
+
+
+def input_bytes(command: DuplexCommand) -> int:
+    """What a command counts against the input limit: bytes of audio and of base64 video."""
+    if not isinstance(command, AppendAudio):
+        return 0
+    return len(command.audio) + sum(len(frame) for frame in command.video_frames)
+
+
+class SessionCommand(msgspec.Struct, frozen=True, gc=False):
+    """A command on its way to a session's runner."""
+
+    session_id: str
+    command: DuplexCommand
+
+
+class AbandonSession(msgspec.Struct, frozen=True, gc=False):
+    """Nobody waits for the open of this session any more: end it if it came to be."""
+
+    session_id: str

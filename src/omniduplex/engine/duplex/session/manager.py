@@ -1,0 +1,177 @@
+"""All sessions of one engine: who may open one, which runner a message is for, who is idle."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
+from omniduplex.engine.duplex.contracts import DuplexStagePort
+from omniduplex.engine.duplex.link import DuplexSessionLink, SessionCommand
+from omniduplex.engine.duplex.plugin import DuplexModelPlugin
+from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.engine_session import DuplexEngineSession
+from omniduplex.engine.duplex.session.inputs import CloseRequest, StageLost, StageResult
+from omniduplex.engine.duplex.session.observer import SessionObserver
+from omniduplex.engine.duplex.session.runner import DuplexSessionRunner
+from omniduplex.protocol.duplex import DuplexError, DuplexSessionConfig
+from omniduplex.stages.messages import StageOutput
+from omniduplex.telemetry.metrics import METRICS
+from omniduplex.telemetry.tracing import default_tracer
+
+logger = logging.getLogger(__name__)
+
+
+def new_id(prefix: str) -> str:
+    """An id that was never used."""
+    return f"{prefix}_{uuid.uuid4().hex}"
+
+
+class DuplexSessionManager:
+    """Admission, dispatch and reaping; runs on the engine loop alone.
+
+    A slot is taken before anything else and given back on every way out, a cancelled open
+    included.
+    """
+
+    def __init__(
+        self,
+        *,
+        plugin: DuplexModelPlugin,
+        port: DuplexStagePort,
+        limits: DuplexSessionRuntimeConfig,
+        executor: Executor,
+        clock: Callable[[], float] = time.monotonic,
+        make_id: Callable[[str], str] = new_id,
+    ) -> None:
+        self._plugin = plugin
+        self._port = port
+        self._limits = limits
+        self._executor = executor
+        self._clock = clock
+        self._make_id = make_id
+        self._capabilities = plugin.capabilities(limits.max_sessions)
+        self._runners: dict[str, DuplexSessionRunner] = {}
+        self._links: dict[str, DuplexSessionLink] = {}
+        self._opening = 0
+
+    @property
+    def slots_taken(self) -> int:
+        """Sessions that are open or being opened."""
+        return len(self._runners) + self._opening
+
+    async def open(self, link: DuplexSessionLink, config: DuplexSessionConfig) -> None:
+        """Admit a session and start it; its first events go to the link's output.
+
+        Raises:
+            DuplexError: `resource_exhausted`, or what the plugin refuses in the config.
+        """
+        if self.slots_taken >= self._limits.max_sessions:
+            METRICS.sessions_refused.labels(code="resource_exhausted").inc()
+            raise DuplexError(
+                "resource_exhausted",
+                f"duplex_session_capacity_exhausted: limit={self._limits.max_sessions}",
+            )
+        self._plugin.validate_config(config)
+        self._opening += 1
+        try:
+            loop = asyncio.get_running_loop()
+            # The plugin may read files here, so it is not asked on the loop.
+            model = await loop.run_in_executor(
+                self._executor, self._plugin.create_session_state, link.session_id, config
+            )
+        finally:
+            self._opening -= 1
+        core = SessionCore(
+            session_id=link.session_id,
+            config=config,
+            capabilities=self._capabilities,
+            plugin=self._plugin,
+            model=model,
+            new_id=self._make_id,
+            max_pending_input_bytes=self._limits.max_pending_input_bytes_per_session,
+            max_pending_turns=self._limits.max_pending_turns_per_session,
+        )
+        self._start(link, DuplexEngineSession(core), loop)
+
+    def _start(
+        self,
+        link: DuplexSessionLink,
+        session: DuplexEngineSession,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        runner = DuplexSessionRunner(
+            session,
+            link=link,
+            port=self._port,
+            executor=self._executor,
+            clock=self._clock,
+            call_soon=loop.call_soon_threadsafe,
+            on_ended=lambda reason: self._forget(link.session_id),
+            observer=SessionObserver(
+                link.session_id, session.config.model, metrics=METRICS, tracer=default_tracer()
+            ),
+        )
+        self._runners[link.session_id] = runner
+        self._links[link.session_id] = link
+        METRICS.sessions_opened.inc()
+        METRICS.sessions_open.set(len(self._runners))
+        runner.start()
+
+    def _forget(self, session_id: str) -> None:
+        self._runners.pop(session_id, None)
+        self._links.pop(session_id, None)
+        METRICS.sessions_open.set(len(self._runners))
+
+    def dispatch(self, message: SessionCommand) -> None:
+        """Give a command to its session; a session that is gone has already said so."""
+        runner = self._runners.get(message.session_id)
+        if runner is None:
+            return
+        self._links[message.session_id].taken(message.command)
+        runner.command_arrived(message.command)
+
+    def stage_output(self, session_id: str, stage_id: int, output: StageOutput) -> None:
+        """Give a stage's output to its session."""
+        runner = self._runners.get(session_id)
+        if runner is not None:
+            runner.post(StageResult(stage_id, output))
+
+    def stage_lost(self, session_ids: set[str], stage_id: int, message: str) -> None:
+        """A stage died with requests of these sessions."""
+        for session_id in session_ids:
+            runner = self._runners.get(session_id)
+            if runner is not None:
+                runner.post(StageLost(stage_id, message))
+
+    def close(self, session_id: str, reason: str) -> None:
+        """End a session; one that is gone stays gone."""
+        runner = self._runners.get(session_id)
+        if runner is not None:
+            runner.post(CloseRequest(reason=reason))
+
+    def close_all(self, reason: str) -> None:
+        """End every session."""
+        for session_id in tuple(self._runners):
+            self.close(session_id, reason)
+
+    async def reaper_loop(self) -> None:
+        """End sessions whose clients have been silent for too long, for ever."""
+        while True:
+            await asyncio.sleep(self._limits.reaper_interval_s)
+            self.reap()
+
+    def reap(self) -> None:
+        """End sessions whose clients have been silent for too long, once."""
+        ttl_s = self._limits.idle_ttl_s
+        now = self._clock()
+        for runner in tuple(self._runners.values()):
+            limit_s = runner.session.config.idle_timeout_s
+            if ttl_s is not None:
+                limit_s = min(limit_s, ttl_s)
+            if now - runner.last_input_at >= limit_s:
+                runner.post(CloseRequest(reason="idle_ttl_expired", expired=True))

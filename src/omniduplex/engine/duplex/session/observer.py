@@ -1,0 +1,77 @@
+"""Watches a session's events go by, for the metrics and the traces."""
+
+from __future__ import annotations
+
+from opentelemetry.trace import Span, Tracer
+
+from omniduplex.protocol.duplex import (
+    AudioDelta,
+    DuplexEvent,
+    ResponseCreated,
+    ResponseDone,
+    SpeechStopped,
+)
+from omniduplex.telemetry import tracing
+from omniduplex.telemetry.metrics import ServerMetrics
+
+
+class SessionObserver:
+    """Counts and traces one session; no state of the session lives here."""
+
+    def __init__(
+        self, session_id: str, model: str, *, metrics: ServerMetrics, tracer: Tracer
+    ) -> None:
+        self._metrics = metrics
+        self._tracer = tracer
+        self._span = tracing.start_session_span(tracer, session_id, model)
+        self._response: Span | None = None
+        self._turn_ended_at: float | None = None
+
+    def saw(self, event: DuplexEvent, now: float) -> None:
+        """An event is on its way to the client; `now` in seconds."""
+        match event:
+            case AudioDelta():
+                self._first_audio(now)
+            case SpeechStopped():
+                self._turn_ended_at = now
+            case ResponseCreated():
+                facts = event.response.facts
+                epoch = facts.epoch if facts else 0
+                self._response = tracing.start_response_span(
+                    self._tracer, self._span, event.response_id, epoch
+                )
+            case ResponseDone():
+                self._response_done(event)
+            case _:
+                return
+
+    def _first_audio(self, now: float) -> None:
+        if self._turn_ended_at is None:
+            return
+        latency_s, self._turn_ended_at = now - self._turn_ended_at, None
+        self._metrics.first_audio_seconds.observe(latency_s)
+        if self._response is not None:
+            tracing.first_audio(self._response, latency_s)
+
+    def _response_done(self, event: ResponseDone) -> None:
+        status = event.response.status
+        self._metrics.responses.labels(status=status).inc()
+        details = event.response.status_details
+        reason = details.reason if details is not None and details.reason else ""
+        if status == "cancelled" and reason in ("turn_detected", "barge_in"):
+            self._metrics.barge_ins.inc()
+        span, self._response = self._response, None
+        if span is None:
+            return
+        if status == "cancelled":
+            tracing.cancelled(span, reason)
+        tracing.end_span(span, error=reason if status == "failed" else "")
+
+    def overflowed(self) -> None:
+        """The client reads too slowly."""
+        self._metrics.output_overflows.inc()
+
+    def ended(self, reason: str) -> None:
+        """The session is over."""
+        self._metrics.sessions_closed.labels(reason=reason).inc()
+        tracing.end_span(self._span)

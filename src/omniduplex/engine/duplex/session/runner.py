@@ -1,0 +1,173 @@
+"""The only shell around a session: feeds it inputs and does what its effects say."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+
+from omniduplex.engine.duplex.contracts import Abort, DuplexStagePort, Submit
+from omniduplex.engine.duplex.link import DuplexSessionLink
+from omniduplex.engine.duplex.session.effects import (
+    DropQueuedAudio,
+    Effect,
+    Emit,
+    Ended,
+    Prepare,
+)
+from omniduplex.engine.duplex.session.engine_session import DuplexEngineSession
+from omniduplex.engine.duplex.session.inputs import (
+    AudioReady,
+    CloseRequest,
+    OutputOverflow,
+    SessionInput,
+    StageLost,
+)
+from omniduplex.engine.duplex.session.observer import SessionObserver
+from omniduplex.protocol.duplex import DuplexEvent, ResponseDone
+from omniduplex.stages.errors import StageUnavailable
+
+logger = logging.getLogger(__name__)
+
+CallSoon = Callable[[Callable[[], None]], object]
+
+
+class DuplexSessionRunner:
+    """Runs one session on the engine loop.
+
+    Handling an input is synchronous and atomic, so the loop's own order of callbacks is the
+    mailbox; only inputs that arise while one is being handled wait in `_queue`.
+    """
+
+    def __init__(
+        self,
+        session: DuplexEngineSession,
+        *,
+        link: DuplexSessionLink,
+        port: DuplexStagePort,
+        executor: Executor,
+        clock: Callable[[], float],
+        call_soon: CallSoon,
+        on_ended: Callable[[str], None],
+        observer: SessionObserver,
+    ) -> None:
+        self._session = session
+        self._link = link
+        self._port = port
+        self._executor = executor
+        self._clock = clock
+        self._call_soon = call_soon
+        self._on_ended = on_ended
+        self._observer = observer
+        self._queue: deque[SessionInput] = deque()
+        self._handling = False
+        self.last_input_at = clock()
+
+    @property
+    def session(self) -> DuplexEngineSession:
+        """The session that this runner alone writes."""
+        return self._session
+
+    def start(self) -> None:
+        """Open the session."""
+        self._handling = True
+        self._execute(self._session.open(self._clock()))
+        self._drain()
+
+    def command_arrived(self, item: SessionInput) -> None:
+        """A client did something: handle it, and remember that the client is there."""
+        self.last_input_at = self._clock()
+        self.post(item)
+
+    def post(self, item: SessionInput) -> None:
+        """Handle an input now, or right after the one that is being handled."""
+        self._queue.append(item)
+        if not self._handling:
+            self._handling = True
+            self._drain()
+
+    def _drain(self) -> None:
+        try:
+            while self._queue:
+                item = self._queue.popleft()
+                try:
+                    self._execute(self._session.handle(item, self._clock()))
+                except Exception:
+                    self._fail(item)
+        finally:
+            self._handling = False
+
+    def _fail(self, item: SessionInput) -> None:
+        """A bug in handling an input ends this session and no other."""
+        logger.exception("session %s failed on %s", self._session.session_id, type(item).__name__)
+        if isinstance(item, CloseRequest):
+            self._ended("internal_error")
+        else:
+            self._queue.appendleft(CloseRequest(reason="internal_error"))
+
+    # -- effects ----------------------------------------------------------------------------
+
+    def _execute(self, effects: list[Effect]) -> None:
+        for index, effect in enumerate(effects):
+            match effect:
+                case Emit():
+                    if not self._emit(effect.event):
+                        self._overflow(effects[index:])
+                        return
+                case Submit():
+                    self._submit(effect)
+                case Abort():
+                    self._port.abort(effect.request_ids)
+                case DropQueuedAudio():
+                    self._link.output.cancel(effect.response_id)
+                case Prepare():
+                    self._prepare(effect)
+                case Ended():
+                    self._ended(effect.reason)
+
+    def _emit(self, event: DuplexEvent) -> bool:
+        """False when the buffer overflows now; what is lost after that is lost silently."""
+        self._observer.saw(event, self._clock())
+        before = self._link.output.overflowed
+        return self._link.output.put(event) or before
+
+    def _overflow(self, undone: list[Effect]) -> None:
+        """The client reads too slowly: its response fails, then its session.
+
+        Of the batch that did not fit, stage work is still done; an ending that was not queued yet
+        becomes a failure with its identity and output preserved.
+        """
+        self._observer.overflowed()
+        ending: ResponseDone | None = None
+        for effect in undone:
+            if isinstance(effect, Submit | Abort | DropQueuedAudio):
+                self._execute([effect])
+            elif isinstance(effect, Emit) and isinstance(effect.event, ResponseDone):
+                ending = effect.event
+        self._queue.appendleft(OutputOverflow(ending=ending))
+
+    def _submit(self, work: Submit) -> None:
+        try:
+            self._port.submit(self._session.session_id, work)
+        except StageUnavailable as error:
+            self._queue.append(StageLost(work.stage_id, str(error)))
+
+    def _prepare(self, work: Prepare) -> None:
+        future = self._executor.submit(work.convert)
+        future.add_done_callback(lambda done: self._call_soon(lambda: self._prepared(work, done)))
+
+    def _prepared(self, work: Prepare, done: Future[bytes]) -> None:
+        error = done.exception()
+        if error is None:
+            self.post(AudioReady(work.ticket, done.result()))
+        elif isinstance(error, ValueError):
+            self.post(AudioReady(work.ticket, b"", error=str(error)))
+        else:
+            logger.error("converting audio failed", exc_info=error)
+            self.post(CloseRequest(reason="internal_error"))
+
+    def _ended(self, reason: str) -> None:
+        self._queue.clear()
+        self._observer.ended(reason)
+        self._on_ended(reason)

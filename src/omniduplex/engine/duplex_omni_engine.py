@@ -1,0 +1,69 @@
+"""The engine of sessions: turn requests too, and a manager of duplex sessions on its loop."""
+
+from __future__ import annotations
+
+import asyncio
+
+from omniduplex.config.errors import ConfigError
+from omniduplex.config.objects import load_object
+from omniduplex.config.pipeline import PipelineConfig
+from omniduplex.engine.async_omni_engine import TurnEngineBase
+from omniduplex.engine.duplex.link import (
+    AbandonSession,
+    DuplexSessionLink,
+    SessionCommand,
+)
+from omniduplex.engine.duplex.plugin import DuplexModelPlugin
+from omniduplex.engine.duplex_orchestrator import DuplexOrchestrator
+from omniduplex.protocol.duplex import DuplexCommand, DuplexSessionConfig
+
+
+class DuplexOmniEngine(TurnEngineBase[DuplexOrchestrator]):
+    """Loads the model's plugin and carries session messages onto the engine loop."""
+
+    def __init__(self, pipeline: PipelineConfig) -> None:
+        super().__init__(pipeline)
+        if pipeline.duplex_plugin is None or pipeline.session_mode != "duplex":
+            raise ConfigError(f"pipeline {pipeline.name!r} is not deployed as a duplex model")
+        plugin_class = load_object(pipeline.duplex_plugin)
+        if not (isinstance(plugin_class, type) and issubclass(plugin_class, DuplexModelPlugin)):
+            raise ConfigError(f"{pipeline.duplex_plugin} is no DuplexModelPlugin")
+        self.plugin: DuplexModelPlugin = plugin_class(pipeline)
+        self.capabilities = self.plugin.capabilities(pipeline.duplex_session.max_sessions)
+
+    def _create_orchestrator(self) -> DuplexOrchestrator:
+        return DuplexOrchestrator(self.pipeline, self.plugin)
+
+    async def open_session(self, link: DuplexSessionLink, config: DuplexSessionConfig) -> None:
+        """Open a session; raises `DuplexError`. A cancelled open leaves no session behind."""
+        try:
+            await self.call(self.orchestrator.manager.open(link, config))
+        except asyncio.CancelledError:
+            # The engine may have finished the open before the cancellation reached it.
+            self.send(AbandonSession(link.session_id))
+            raise
+
+    def submit_command(self, session_id: str, command: DuplexCommand) -> None:
+        """Send a command on its way to a session, without waiting."""
+        self.send(SessionCommand(session_id, command))
+
+    async def close_session(self, session_id: str, reason: str) -> None:
+        """End a session; returns when its slot is free."""
+        await self.call(self._close(session_id, reason))
+
+    async def _close(self, session_id: str, reason: str) -> None:
+        self.orchestrator.manager.close(session_id, reason)
+
+    async def close_all_sessions(self, reason: str) -> None:
+        """End every session."""
+        await self.call(self._close_all(reason))
+
+    async def active_sessions(self) -> int:
+        """How many slots are taken."""
+        return await self.call(self._count())
+
+    async def _close_all(self, reason: str) -> None:
+        self.orchestrator.manager.close_all(reason)
+
+    async def _count(self) -> int:
+        return self.orchestrator.manager.slots_taken
