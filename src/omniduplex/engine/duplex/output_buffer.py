@@ -34,6 +34,7 @@ _LONGEST_EVENT_ID = "event_" + "0" * 32
 _LONGEST_SEQ = 2**53
 
 Closure = SessionClosed | SessionExpired
+_ReserveUser = ErrorEvent | ResponseDone
 
 _encode = msgspec.json.Encoder().encode
 _replace = msgspec.structs.replace
@@ -120,7 +121,7 @@ class DuplexOutputBuffer:
             return True
         if self._sealed:
             return True
-        may_use_reserve = isinstance(event, ErrorEvent | ResponseDone)
+        may_use_reserve = isinstance(event, _ReserveUser)
         if self._overflowed and not may_use_reserve:
             return False
         size = wire_size(event)
