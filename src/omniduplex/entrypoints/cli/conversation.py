@@ -1,0 +1,256 @@
+"""A conversation held by recordings: a microphone that plays WAVs, and an ear for the answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omniduplex.audio import pcm
+from omniduplex.audio.wav import write_wav
+from omniduplex.clients import (
+    Clock,
+    DuplexClientBase,
+    DuplexClientError,
+    DuplexProtocolError,
+    RealTimePlayer,
+    ServerEvent,
+    Subscription,
+    duration_ms,
+)
+from omniduplex.clients.audio import delta_format
+from omniduplex.entrypoints.cli.talk_view import Answer, Line, TalkView
+from omniduplex.protocol.duplex import (
+    AudioDelta,
+    ErrorEvent,
+    InputCommitted,
+    ResponseCreated,
+    ResponseDone,
+    SpeechStarted,
+    SpeechStopped,
+    TextDelta,
+    TranscriptDelta,
+    TranscriptionCompleted,
+)
+
+FRAME_MS = 20
+# Root mean square of a frame that a listener would call sound: -40 dBFS.
+AUDIBLE_RMS = 0.01
+# How much of the first answer is heard before the user talks over it.
+INTERRUPT_AFTER_MS = 1000
+# How long the user waits for an answer before the call counts as failed.
+PATIENCE_S = 60.0
+
+
+class Microphone:
+    """Sends what it is given to say, frame by frame in real time, and silence in between."""
+
+    def __init__(self, client: DuplexClientBase, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._frame_bytes = pcm.byte_count(FRAME_MS, client.config.input_audio.rate_hz)
+        self._frames: deque[bytes] = deque()
+        self.last_sound_at: float | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether everything has been said."""
+        return not self._frames
+
+    def say(self, speech: bytes) -> None:
+        """Queue int16 PCM at the session's input rate."""
+        for start in range(0, len(speech), self._frame_bytes):
+            frame = speech[start : start + self._frame_bytes]
+            self._frames.append(frame.ljust(self._frame_bytes, b"\0"))
+
+    async def run(self) -> None:
+        """Send until cancelled; a frame leaves when its last sample has been spoken."""
+        silence = bytes(self._frame_bytes)
+        due = self._clock.now()
+        while True:
+            due += FRAME_MS / 1000
+            await self._clock.sleep_until(due)
+            frame = self._frames.popleft() if self._frames else silence
+            if pcm.rms(frame) >= AUDIBLE_RMS:
+                self.last_sound_at = due
+            await self._client.append_audio(frame)
+
+
+@dataclass
+class _Speech:
+    """One answer while it arrives."""
+
+    line: Line = field(default_factory=lambda: Line("model"))
+    audio: bytearray = field(default_factory=bytearray)
+    audio_ms: float = 0.0
+    rate_hz: int = 0
+    latency_ms: float | None = None
+    status: str = "in_progress"
+
+
+class Conversation:
+    """Asks, listens to the end, and talks over the first answer when there is a follow-up.
+
+    It writes `response_01.wav` and so on into `out`, which exists.
+    """
+
+    def __init__(
+        self,
+        client: DuplexClientBase,
+        view: TalkView,
+        *,
+        out: Path,
+        clock: Clock,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._client = client
+        self._view = view
+        self._out = out
+        self._clock = clock
+        self._patience_s = patience_s
+        self._microphone = Microphone(client, clock)
+        self._player = RealTimePlayer(client, clock=clock)
+        self._speeches: dict[str, _Speech] = {}
+        self._follow_up = b""
+        self._user_speaks = False
+        self._awaiting_answer = True
+        self._last_news_at = 0.0
+
+    async def hold(self, question: bytes, follow_up: bytes = b"") -> list[Answer]:
+        """Return every answer, once the last one has been heard.
+
+        Raises:
+            DuplexClientError: the session failed, an answer failed, or none came.
+        """
+        events = self._client.events()
+        self._follow_up = follow_up
+        self._last_news_at = self._clock.now()
+        self._microphone.say(question)
+        self._view.state("listening")
+        helpers = [
+            asyncio.create_task(self._microphone.run()),
+            asyncio.create_task(self._player.run()),
+            asyncio.create_task(self._listen(events)),
+        ]
+        try:
+            await self._until_settled(helpers)
+        finally:
+            for helper in helpers:
+                helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
+        await self._player.report()
+        return [self._answer(*known) for known in enumerate(self._speeches.items(), start=1)]
+
+    async def _until_settled(self, helpers: list[asyncio.Task[None]]) -> None:
+        while not self._settled():
+            await self._clock.sleep(FRAME_MS / 1000)
+            for helper in helpers:
+                if helper.done():
+                    helper.result()
+                    raise DuplexClientError("the session ended before the answer did")
+            self._maybe_interrupt()
+            if self._clock.now() - self._last_news_at > self._patience_s:
+                raise DuplexClientError(f"no answer within {self._patience_s:g} s")
+
+    def _settled(self) -> bool:
+        busy = self._user_speaks or self._awaiting_answer or self._follow_up
+        return not busy and self._microphone.silent and self._player.idle
+
+    def _maybe_interrupt(self) -> None:
+        if not self._follow_up or not self._microphone.silent or not self._speeches:
+            return
+        response_id, speech = next(reversed(self._speeches.items()))
+        heard = self._player.played_ms(response_id) >= INTERRUPT_AFTER_MS
+        if heard or (speech.status == "completed" and self._player.idle):
+            self._microphone.say(self._follow_up)
+            self._follow_up = b""
+            self._awaiting_answer = True
+
+    async def _listen(self, events: Subscription[ServerEvent]) -> None:
+        async for event in events:
+            self._player.feed(event)
+            self._hear(event)
+
+    def _hear(self, event: ServerEvent) -> None:
+        match event:
+            case SpeechStarted():
+                self._user_speaks = self._awaiting_answer = True
+                self._view.state("listening: you speak")
+            case SpeechStopped() | InputCommitted():
+                self._user_speaks = False
+                self._view.state("thinking")
+            case TranscriptionCompleted():
+                self._view.complete(Line("you", event.transcript.strip()))
+            case ErrorEvent():
+                self._fail_or_warn(event)
+            case _:
+                self._hear_answer(event)
+                return
+        self._last_news_at = self._clock.now()
+
+    def _hear_answer(self, event: ServerEvent) -> None:
+        match event:
+            case ResponseCreated():
+                self._speech(event.response_id)
+            case AudioDelta():
+                self._hear_audio(event)
+            case TranscriptDelta() | TextDelta():
+                line = self._speech(event.response_id).line
+                line.words += event.delta
+                self._view.growing(line)
+            case ResponseDone():
+                self._finish(event)
+            case _:
+                return
+        self._last_news_at = self._clock.now()
+
+    def _hear_audio(self, event: AudioDelta) -> None:
+        speech = self._speech(event.response_id)
+        audio_format = delta_format(event, self._client.config.output_audio)
+        if speech.latency_ms is None:
+            origin = self._microphone.last_sound_at
+            speech.latency_ms = (self._clock.now() - origin) * 1000 if origin is not None else 0.0
+            speech.line.note = f"({speech.latency_ms:.0f} ms)"
+            self._view.state("speaking")
+        speech.rate_hz = audio_format.rate_hz
+        speech.audio += event.delta
+        speech.audio_ms += duration_ms(audio_format, len(event.delta))
+
+    def _finish(self, event: ResponseDone) -> None:
+        speech = self._speech(event.response_id)
+        speech.status = event.response.status
+        if speech.status == "failed":
+            details = event.response.status_details
+            code = details.error.code if details and details.error else "engine_error"
+            raise DuplexProtocolError(code, f"answer {len(self._speeches)} failed")
+        if speech.status == "cancelled":
+            speech.line.note += " [interrupted]"
+        else:
+            self._awaiting_answer = self._user_speaks
+        self._view.complete(speech.line)
+        self._view.state("listening")
+
+    def _fail_or_warn(self, event: ErrorEvent) -> None:
+        # A report of playback that comes too late costs nobody anything.
+        if event.error.code.startswith("playback_"):
+            self._view.warn(f"{event.error.code}: {event.error.message}")
+            return
+        raise DuplexProtocolError.from_event(event)
+
+    def _speech(self, response_id: str) -> _Speech:
+        return self._speeches.setdefault(response_id, _Speech())
+
+    def _answer(self, number: int, known: tuple[str, _Speech]) -> Answer:
+        response_id, speech = known
+        file = self._out / f"response_{number:02d}.wav" if speech.audio else None
+        if file is not None:
+            write_wav(file, bytes(speech.audio), speech.rate_hz)
+        return Answer(
+            status=speech.status,
+            transcript=speech.line.words,
+            audio_ms=speech.audio_ms,
+            heard_ms=self._player.played_ms(response_id),
+            latency_ms=speech.latency_ms,
+            file=file,
+        )

@@ -1,0 +1,128 @@
+"""`omniduplex talk`: hold a spoken conversation from WAV files."""
+
+from __future__ import annotations
+
+import asyncio
+import wave
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from omniduplex.clients import DuplexClientBase, SessionConfig
+    from omniduplex.entrypoints.cli.talk_view import Answer
+
+INPUT_RATE_HZ = 16000
+DEFAULT_MODEL = "omniduplex/local"
+
+
+def talk(
+    question: Annotated[
+        Path, typer.Argument(help="A WAV with the question.", exists=True, dir_okay=False)
+    ],
+    url: Annotated[
+        str | None,
+        typer.Option(help="A server, ws://host:port; none: the model runs in this process."),
+    ] = None,
+    model: Annotated[str, typer.Option(help="The model to talk with.")] = DEFAULT_MODEL,
+    out: Annotated[Path, typer.Option(help="Where the answers' WAVs go.")] = Path("out"),
+    interrupt: Annotated[
+        Path | None,
+        typer.Option(help="A WAV that talks over the first answer.", exists=True, dir_okay=False),
+    ] = None,
+    instructions: Annotated[str | None, typer.Option(help="How the model shall behave.")] = None,
+) -> None:
+    """Ask a recorded question, hear the answer, and talk over it."""
+    from rich.console import Console
+
+    from omniduplex.clients import DuplexClientError
+    from omniduplex.clients.presets.local import create_duplex_session_config
+    from omniduplex.config.errors import ConfigError
+    from omniduplex.entrypoints.cli.talk_view import view_for
+    from omniduplex.models.local.asset_sources import AssetError
+    from omniduplex.protocol.duplex import DuplexError
+
+    console = Console()
+    try:
+        speech = load_speech(question)
+        follow_up = load_speech(interrupt) if interrupt else b""
+        out.mkdir(parents=True, exist_ok=True)
+        config = create_duplex_session_config(instructions=instructions)
+        answers = asyncio.run(_talk(speech, follow_up, url, model, config, out, console))
+    except (DuplexClientError, DuplexError, ConfigError, AssetError, OSError, ValueError) as error:
+        Console(stderr=True).print(
+            f"talk failed: {error}", style="red", markup=False, soft_wrap=True
+        )
+        raise typer.Exit(1) from None
+    view_for(console).summary(answers)
+
+
+def load_speech(path: Path) -> bytes:
+    """Any integer PCM WAV, as mono int16 at 16 kHz.
+
+    Raises:
+        ValueError: the file is no such WAV, or holds no sample.
+        OSError: the file cannot be read.
+    """
+    from omniduplex.audio.resample import StreamResampler
+    from omniduplex.audio.wav import read_wav
+
+    try:
+        pcm, rate_hz = read_wav(path)
+    except (wave.Error, EOFError) as error:
+        raise ValueError(f"{path} is not a WAV of integer PCM: {error}") from None
+    if not pcm:
+        raise ValueError(f"{path} holds no audio")
+    return StreamResampler(rate_hz, INPUT_RATE_HZ).process(pcm, last=True)
+
+
+async def _talk(
+    speech: bytes,
+    follow_up: bytes,
+    url: str | None,
+    model: str,
+    config: SessionConfig,
+    out: Path,
+    console: Console,
+) -> list[Answer]:
+    from omniduplex.clients import DuplexClient, MonotonicClock
+    from omniduplex.entrypoints.cli.conversation import Conversation
+    from omniduplex.entrypoints.cli.talk_view import view_for
+
+    if url is None:
+        connecting = _engine_client(model, config, console)
+    else:
+        connecting = _opened(DuplexClient(url, model=model, config=config))
+    async with connecting as client:
+        with view_for(console) as view:
+            conversation = Conversation(client, view, out=out, clock=MonotonicClock())
+            return await conversation.hold(speech, follow_up)
+
+
+@asynccontextmanager
+async def _opened(client: DuplexClientBase) -> AsyncIterator[DuplexClientBase]:
+    async with client:
+        yield client
+
+
+@asynccontextmanager
+async def _engine_client(
+    model: str, config: SessionConfig, console: Console
+) -> AsyncIterator[DuplexClientBase]:
+    """A client of an engine that lives as long as the conversation."""
+    from omniduplex.clients import InlineDuplexClient
+    from omniduplex.entrypoints.duplex_omni import DuplexOmni
+
+    with console.status(f"loading {model}"):
+        # Loading takes seconds and blocks; the spinner has its own thread, the loop does not.
+        omni = await asyncio.to_thread(DuplexOmni, model=model)
+    try:
+        async with InlineDuplexClient(omni, model=model, config=config) as client:
+            yield client
+    finally:
+        await asyncio.to_thread(omni.shutdown)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from omniduplex.clients import DuplexClient, DuplexClientBase, InlineDuplexClient
+from tests.clients.scripted import (
+    MODEL,
+    InlinePeer,
+    JumpingClock,
+    Peer,
+    VirtualClock,
+    WebSocketPeer,
+    serve_peer,
+)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def peer() -> Peer:
+    return Peer()
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def jumping_clock() -> JumpingClock:
+    return JumpingClock()
+
+
+@pytest.fixture
+async def websocket_peer(peer: Peer, anyio_backend: str) -> AsyncIterator[tuple[WebSocketPeer, str]]:
+    served = WebSocketPeer(peer)
+    async with aclosing(serve_peer(served)) as urls:
+        async for url in urls:
+            yield served, url
+
+
+@pytest.fixture(params=["websocket", "inline"])
+async def client(
+    request: pytest.FixtureRequest, peer: Peer, clock: VirtualClock, anyio_backend: str
+) -> AsyncIterator[DuplexClientBase]:
+    """A client that is not open yet, for a peer in the test's hand."""
+    if request.param == "inline":
+        yield InlineDuplexClient(InlinePeer(peer), model=MODEL, clock=clock)
+        return
+    async with aclosing(serve_peer(WebSocketPeer(peer))) as urls:
+        async for url in urls:
+            yield DuplexClient(url, model=MODEL, clock=clock)
