@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import socket
 import struct
 
@@ -250,6 +251,33 @@ def test_a_client_that_vanishes_releases_its_session_and_disturbs_nobody(
         assert len(omni.sessions) == 1
 
 
+def test_no_byte_at_which_a_client_resets_hurts_the_server(base: str, omni: FakeOmni) -> None:
+    omni.max_sessions = 1000
+    frame = json.dumps({"type": "session.heartbeat"}).encode()
+    # RFC 6455, 1.3: the key of its example; 5.3: a mask of zeros leaves the payload as it is.
+    upgrade = (
+        b"GET /v1/duplex?model=m HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
+        b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    sent = upgrade + bytes((0x81, 0x80 | len(frame))) + bytes(4) + frame
+    host, _, port = base.removeprefix("http://").partition(":")
+    with Talk(base, "/v1/duplex?model=m") as control:
+        control.until("session.updated")
+        session = omni.opened.get(timeout=TIMEOUT_S)
+        for cut in range(0, len(sent) + 1, 2):
+            with socket.create_connection((host, int(port))) as raw:
+                raw.sendall(sent[:cut])
+                if cut >= len(upgrade):
+                    assert raw.recv(12) == b"HTTP/1.1 101"
+                _reset(raw)
+        control.send("session.heartbeat")
+        assert control.recv()["type"] == "session.heartbeat_ack"
+        while not omni.opened.empty():
+            assert omni.opened.get().released.wait(TIMEOUT_S)
+        assert omni.sessions == [session]
+
+
 def test_a_slot_is_free_again_after_every_close(base: str, omni: FakeOmni) -> None:
     omni.max_sessions = 1
     for _ in range(50):
@@ -269,7 +297,7 @@ def test_a_client_that_does_not_read_does_not_hold_up_another(base: str, omni: F
         with Talk(base, "/v1/duplex?model=m") as other:
             for _ in range(20):
                 other.send("session.heartbeat")
-            other.until("session.heartbeat_ack")
+                other.until("session.heartbeat_ack")
 
         assert stuck.pending.qsize() > 100
         received = [slow.recv() for _ in range(200)]

@@ -7,6 +7,7 @@ import pytest
 from tests.entrypoints.conftest import ServeApp
 from tests.entrypoints.fake_omni import MODEL, FakeOmni
 from tests.entrypoints.talk import TIMEOUT_S, Talk
+from websockets.exceptions import InvalidStatus
 
 from omniduplex.entrypoints.duplex.serving import DuplexServing
 from omniduplex.entrypoints.openai.app import create_app
@@ -50,6 +51,15 @@ def test_a_client_that_never_reads_loses_its_session(omni: FakeOmni, serve_app: 
         assert session.released.wait(TIMEOUT_S)
         assert session.close_reason == "disconnect"
         talk.socket.socket.shutdown(socket.SHUT_RDWR)
+
+
+def test_an_upgrade_that_cannot_be_parsed_is_answered(base: str) -> None:
+    with (
+        pytest.raises(InvalidStatus) as refused,
+        Talk(base, "/v1/realtime?model=" + "m" * 9000),
+    ):
+        pass
+    assert refused.value.response.status_code == 400
 
 
 def test_a_taken_port_shows_at_once() -> None:

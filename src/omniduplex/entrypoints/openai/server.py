@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import MAX_LINE_LENGTH
 
 from omniduplex.entrypoints.openai.app import DRAIN_TIMEOUT_S
 
 # The codec refuses what is over its own limit and keeps the connection, so frames well above
 # that limit must reach it.
 MAX_FRAME_BYTES = 64 * 1024 * 1024
+# uvicorn logs this after every answer of 401 to an upgrade, which it did send.
+_UNTRUE_COMPLAINT = "ASGI callable returned without completing handshake."
+
+
+class UpgradeProtocol(HttpToolsProtocol):
+    """HTTP whose every upgrade is answered: uvicorn is silent about those it cannot parse."""
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection to the WebSocket protocol, or refuse it."""
+        # None of the headers that we read is long, so a key of a megabyte is simply no key.
+        self.headers[:] = [
+            (name, value)
+            for name, value in self.headers
+            if len(name) + len(value) + len(": \r\n") <= MAX_LINE_LENGTH
+        ]
+        super().handle_websocket_upgrade()
+        protocol = self.transport.get_protocol()
+        if isinstance(protocol, WebSocketsSansIOProtocol) and not protocol.handshake_initiated:
+            self.send_400_response("Invalid WebSocket upgrade.")
+
+
+def _is_true(record: logging.LogRecord) -> bool:
+    return record.msg != _UNTRUE_COMPLAINT
 
 
 class TalkServer(uvicorn.Server):
@@ -45,10 +72,10 @@ def server_config(app: Starlette) -> uvicorn.Config:
     uvicorn's own access lines hold whole URLs, and its debug lines whole headers; a client may
     have put a key there, so both stay off.
     """
-    return uvicorn.Config(
+    config = uvicorn.Config(
         app,
         loop="uvloop",
-        http="httptools",
+        http=UpgradeProtocol,
         ws="websockets-sansio",
         ws_max_size=MAX_FRAME_BYTES,
         ws_per_message_deflate=False,
@@ -59,6 +86,8 @@ def server_config(app: Starlette) -> uvicorn.Config:
         server_header=False,
         timeout_graceful_shutdown=int(DRAIN_TIMEOUT_S),
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_true)
+    return config
 
 
 def bind(host: str, port: int) -> socket.socket:
