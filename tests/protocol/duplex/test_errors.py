@@ -1,0 +1,56 @@
+"""The error table knows every code that the source raises."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omniduplex.protocol.duplex import ERROR_KINDS, OPENAI_CODES, DuplexError
+
+SOURCE = Path(__file__).parents[3] / "src" / "omniduplex"
+
+
+def raised_codes() -> Iterator[tuple[str, str]]:
+    """Yield where and with which literal code a `DuplexError` is made."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or not is_duplex_error(node.func):
+                continue
+            codes = [*node.args[:1], *(word.value for word in node.keywords if word.arg == "code")]
+            for code in codes:
+                if isinstance(code, ast.Constant):
+                    yield f"{path.relative_to(SOURCE)}:{node.lineno}", str(code.value)
+
+
+def is_duplex_error(function: ast.expr) -> bool:
+    if isinstance(function, ast.Attribute):
+        return function.attr == "DuplexError"
+    return isinstance(function, ast.Name) and function.id == "DuplexError"
+
+
+def code_tables() -> Iterator[str]:
+    """Yield the codes that are picked from a table or passed on as an argument."""
+    from omniduplex.protocol.duplex import codec
+
+    yield from codec._FIELD_CODES.values()
+    yield from codec._COMMAND_CODES.values()
+
+
+def test_every_raised_code_is_in_the_table() -> None:
+    raised = list(raised_codes())
+    assert len(raised) > 10
+    assert [where for where, code in raised if code not in ERROR_KINDS] == []
+    assert [code for code in code_tables() if code not in ERROR_KINDS] == []
+
+
+def test_the_openai_names_rename_codes_that_exist() -> None:
+    assert set(OPENAI_CODES) <= set(ERROR_KINDS)
+    assert not set(OPENAI_CODES.values()) & set(ERROR_KINDS)
+
+
+def test_an_unknown_code_is_a_bug() -> None:
+    with pytest.raises(KeyError):
+        _ = DuplexError("no_such_code", "oops").kind
