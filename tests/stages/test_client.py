@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import os
 import signal
 import threading
@@ -296,6 +297,41 @@ async def test_stop_leaves_a_thread_that_hangs_and_says_so(
 
     assert "thread of stage test does not end" in caplog.text
     await asyncio.to_thread(fifo.write_text, "go")
+    await client.stop()
+
+
+@both
+async def test_stop_while_it_starts_fails_the_start(
+    worker: str, listener: Listener, fifo: Path
+) -> None:
+    client = create_client(stage(SlowModel, worker=worker, options={"go": str(fifo)}))
+    start = asyncio.create_task(client.start(listener.on_output, listener.on_dead))
+    with await asyncio.to_thread(fifo.open, "wb", 0) as loading:
+        stop = asyncio.create_task(client.stop())
+        with pytest.raises(StageStartError, match="stopped while it started"):
+            await start
+        with contextlib.suppress(BrokenPipeError):  # a process was killed, a thread waits still
+            loading.write(b"go")
+    await stop
+
+    assert not client.alive
+    assert listener.deaths_left == 0
+    assert client.pid is None or process_is_gone(client.pid)
+
+
+async def test_a_child_that_holds_the_socket_of_a_dead_worker_does_not_hide_its_death(
+    listener: Listener, fifo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omniduplex.stages.client.EOF_TIMEOUT_S", 0.001)
+    client = await running(stage(EchoModel), listener)
+    client.submit(StageInput("r", text=f"fork {fifo}"))
+    await listener.output()
+    assert client.pid is not None
+
+    os.kill(client.pid, signal.SIGKILL)
+
+    assert await listener.death() == "the worker was killed by SIGKILL"
+    await asyncio.to_thread(fifo.write_text, "end the child")
     await client.stop()
 
 

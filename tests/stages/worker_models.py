@@ -43,6 +43,10 @@ class EchoModel(StageModel):
                     self.emit(StageOutput(message.request_id, text=str(index)))
             case "speak_for":
                 self.emit(StageOutput(argument, text="late"))
+            case "fork":
+                if os.fork() == 0:
+                    Path(argument).read_bytes()
+                    os._exit(0)
             case "nice":
                 self.emit(StageOutput(message.request_id, text=str(os.nice(0))))
             case "sigint":

@@ -188,7 +188,10 @@ class ThreadStageClient(StageClient):
 
     async def _launch(self) -> None:
         self._inbox = Inbox()
-        threading.Thread(target=self._run, name=f"stage-{self.config.name}", daemon=True).start()
+        self._thread = threading.Thread(
+            target=self._run, name=f"stage-{self.config.name}", daemon=True
+        )
+        self._thread.start()
 
     def _run(self) -> None:
         try:
@@ -206,7 +209,9 @@ class ThreadStageClient(StageClient):
         self._inbox.put(message)
 
     async def _finish(self, timeout_s: float) -> None:
-        if not await self._has_exited(timeout_s):
+        if await self._has_exited(timeout_s):
+            self._thread.join()  # at once: telling so was the last thing it did
+        else:
             logger.error("the thread of stage %s does not end", self.config.name)
 
     async def _discard(self) -> None:
