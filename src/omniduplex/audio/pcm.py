@@ -1,5 +1,7 @@
 """Sample arithmetic on the house PCM format: int16, little-endian, mono, as `bytes`."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,4 +50,4 @@ def rms(pcm: bytes) -> float:
     if not pcm:
         return 0.0
     samples = np.frombuffer(pcm, dtype=INT16).astype(np.float64)
-    return float(np.sqrt(np.mean(np.square(samples)))) / FULL_SCALE
+    return math.sqrt(float(np.dot(samples, samples)) / len(samples)) / FULL_SCALE

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 from msgspec import UnsetType
 
+from omniduplex.engine.duplex.contracts import StageWork
 from omniduplex.engine.duplex.model_events import (
     FunctionCall,
     ResponseAudio,
@@ -81,7 +83,10 @@ class OutputLane:
                 f"response {self.active.response_id} is active in this conversation",
             )
         _check_options(options)
-        self.start(options)
+        if not self.start(options):
+            raise DuplexError(
+                "unsupported", "this model decides by itself when to speak; it takes no response"
+            )
 
     def answer_turn(self, transcript: str | None, item_id: str) -> None:
         """A user turn was committed and wants an answer.
@@ -103,31 +108,30 @@ class OutputLane:
         """Whether an answer waits for the active response to end."""
         return self._deferred is not None
 
-    def start(self, options: ResponseOptions) -> None:
-        """Open a response and ask the model for it."""
+    def start(self, options: ResponseOptions) -> bool:
+        """Open a response and ask the model for it; false if the model speaks only by itself."""
         self.drop_draft()
         pending = self._core.history.pending
         if pending:
             self._await_transcript(options, pending[-1])
-            return
+            return True
         key = self._core.new_id("answer")
         response = self._new_response(key, options)
-        self._ask(response)
+        works = self._plan(response)
+        if works is None:
+            return False
+        self._core.run(works)
         self._open(response)
+        return True
 
-    def _ask(self, response: Response) -> None:
+    def _plan(self, response: Response) -> Sequence[StageWork] | None:
         prompt = build_prompt(
             self._core.config,
             self._core.history,
             self._core.playback,
             options=response.options,
         )
-        works = self._core.model.plan_response(self._core.fence, response.key, prompt)
-        if works is None:
-            raise DuplexError(
-                "unsupported", "this model decides by itself when to speak; it takes no response"
-            )
-        self._core.run(works)
+        return self._core.model.plan_response(self._core.fence, response.key, prompt)
 
     def _await_transcript(self, options: ResponseOptions, item_id: str) -> None:
         self._awaiting_transcript_of = item_id
@@ -138,7 +142,11 @@ class OutputLane:
         if self._awaiting_transcript_of != item_id or self.active is None:
             return
         self._awaiting_transcript_of = None
-        self._ask(self.active)
+        works = self._plan(self.active)
+        if works is None:
+            self.fail("the model takes no response", "internal_error")
+        else:
+            self._core.run(works)
 
     def _new_response(self, key: str, options: ResponseOptions) -> Response:
         config = self._core.config

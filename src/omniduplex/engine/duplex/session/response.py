@@ -82,10 +82,6 @@ class Response:
     _encoder: OutputEncoder | None = None
     _previous_item_id: str | None = None
 
-    def __post_init__(self) -> None:
-        self.record = self.core.playback.open(self.response_id)
-        self.turn_id = self.core.turn_id
-
     @property
     def item_id(self) -> str:
         """The id of the assistant's message item."""
@@ -93,6 +89,8 @@ class Response:
 
     def open(self) -> None:
         """Announce the response."""
+        self.record = self.core.playback.open(self.response_id)
+        self.turn_id = self.core.turn_id
         facts = ResponseFacts(
             type="response.created",
             session_id=self.core.session_id,
