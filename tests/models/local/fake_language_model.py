@@ -1,0 +1,29 @@
+"""A language model that says what the test gave it."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from omniduplex.models.local.language_model import ChatDelta, ChatRequest, Finished, LanguageModel
+
+DONE = Finished(finish_reason="stop", prompt_tokens=7, completion_tokens=5)
+
+
+class FakeLanguageModel(LanguageModel):
+    def __init__(self, *deltas: ChatDelta | Exception) -> None:
+        self.deltas: Sequence[ChatDelta | Exception] = deltas
+        self.requests: list[ChatRequest] = []
+        self.closed = False
+        self.before_delta: Callable[[int], None] = lambda _: None
+
+    def stream(self, request: ChatRequest, cancelled: Callable[[], bool]) -> Iterator[ChatDelta]:
+        self.requests.append(request)
+        for index, delta in enumerate(self.deltas):
+            self.before_delta(index)
+            if isinstance(delta, Exception):
+                raise delta
+            if cancelled():
+                yield Finished(finish_reason="cancelled")
+                return
+            yield delta
+
+    def close(self) -> None:
+        self.closed = True

@@ -1,0 +1,460 @@
+import array
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omniduplex.models.local import messages
+from omniduplex.models.local.messages import (
+    CommitHeard,
+    EarSettings,
+    Heard,
+    KeptListening,
+    SpeechBegan,
+    SpeechWentOn,
+    TurnDrafted,
+    TurnEnded,
+)
+from omniduplex.models.local.stages.ear import FRAME_MS, SAMPLES_PER_MS, SETTLE_MS, Ear
+from omniduplex.models.local.stages.turns import Action, Drop, Judge, Recognise, Tell
+
+SERVER = EarSettings()
+SEMANTIC = EarSettings(hold_ms=992, complete_hold_ms=320)
+MANUAL = EarSettings(finds_turns=False)
+
+Span = tuple[int, int]
+
+
+def audio(start_ms: int, stop_ms: int) -> bytes:
+    """PCM in which every sample is the ms at which it is heard."""
+    return array.array(
+        "h", (ms % 32768 for ms in range(start_ms, stop_ms) for _ in range(SAMPLES_PER_MS))
+    ).tobytes()
+
+
+def span(pcm: bytes) -> Span:
+    """The ms in which this audio was heard."""
+    samples = array.array("h", pcm)
+    return (samples[0], samples[-1] + 1) if samples else (0, 0)
+
+
+class Driver:
+    """An ear that hears speech in the given spans of ms, and what it told and asked for."""
+
+    def __init__(self, *speech: Span, settings: EarSettings = SERVER) -> None:
+        self.ear = Ear(settings)
+        self.speech = speech
+        self.now_ms = 0
+        self.told: list[Tell] = []
+        self.recognitions: dict[int, Span] = {}
+        self.judgements: dict[int, Span] = {}
+        self.dropped: list[int] = []
+        self.answer: Callable[[Span], str] | None = None
+        self._frames = 0
+
+    def hear(self, ms: int, slices: Sequence[int] = ()) -> None:
+        """Hear that much more audio, in appends that end after these many ms."""
+        stop = self.now_ms + ms
+        for end in (*(self.now_ms + cut for cut in sorted(slices) if 0 < cut < ms), stop):
+            self.ear.append(audio(self.now_ms, end))
+            self.now_ms = end
+            while self.ear.next_frame() is not None:
+                at = self._frames * FRAME_MS
+                self._frames += 1
+                spoken = any(start <= at < end for start, end in self.speech)
+                self.do(self.ear.push(0.9 if spoken else 0.05, arrived=self.now_ms / 1000))
+
+    def do(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            match action:
+                case Tell():
+                    self.told.append(action)
+                case Recognise(job, pcm):
+                    self.recognitions[job] = span(pcm)
+                case Judge(job, pcm):
+                    self.judgements[job] = span(pcm)
+                case Drop(job):
+                    self.dropped.append(job)
+                    self.recognitions.pop(job, None)
+                    self.judgements.pop(job, None)
+        if self.answer and self.recognitions:
+            job, heard = self.recognitions.popitem()
+            self.do(self.ear.recognised(job, self.answer(heard), 0.2))
+
+    def recognise(self, words: str) -> Span:
+        """Give the oldest recognition that is asked for its words; return what it heard."""
+        job = min(self.recognitions)
+        heard = self.recognitions.pop(job)
+        self.do(self.ear.recognised(job, words, 0.2))
+        return heard
+
+    def judge(self, probability: float) -> Span:
+        job = min(self.judgements)
+        self.ear.judged(job, probability, 0.05)
+        return self.judgements.pop(job)
+
+    @property
+    def events(self) -> list[Heard]:
+        """What was told, without the units of mere listening."""
+        return [tell.heard for tell in self.told if not isinstance(tell.heard, KeptListening)]
+
+
+def test_a_turn_begins_pauses_and_ends_with_the_drafts_words() -> None:
+    driver = Driver((1024, 2048))
+    driver.hear(2048)
+    assert driver.events == [SpeechBegan(724)]
+
+    driver.hear(160)
+    assert driver.recognise("hello there") == (524, 2208)
+    assert driver.events[1:] == [TurnDrafted("hello there")]
+
+    driver.hear(3000)
+    assert driver.events[2:] == [TurnEnded(2560, "hello there")]
+    assert driver.recognitions == {}
+
+
+def test_a_turn_waits_for_its_words_and_for_nothing_else() -> None:
+    driver = Driver((1024, 2048))
+    driver.hear(3000)
+    assert driver.events == [SpeechBegan(724)]
+
+    driver.recognise("late words")
+
+    assert driver.events[1:] == [TurnEnded(2560, "late words")]
+
+
+def test_speech_after_a_draft_takes_it_back() -> None:
+    driver = Driver((1024, 2048), (2304, 3008))
+    driver.hear(2208)
+    driver.recognise("set a timer")
+    driver.hear(200)
+    assert driver.events[1:] == [TurnDrafted("set a timer"), SpeechWentOn()]
+
+    driver.hear(1600)
+    assert driver.recognise("set a timer for ten minutes")[0] == 524
+    assert driver.events[3:] == [TurnEnded(3520, "set a timer for ten minutes")]
+
+
+def test_a_superseded_recognition_is_dropped_and_its_words_are_ignored() -> None:
+    driver = Driver((1024, 2048), (2304, 3008))
+    driver.hear(2208)
+    (job,) = driver.recognitions
+    driver.hear(200)
+
+    assert driver.dropped == [job]
+    assert driver.ear.recognised(job, "stale", 0.2) == []
+    assert SpeechWentOn() not in driver.events
+
+
+def test_speech_within_its_hold_is_one_turn() -> None:
+    driver = Driver((1024, 2048), (2528, 3008))
+    driver.hear(4000)
+    driver.recognise("one turn")
+    assert driver.events == [SpeechBegan(724), TurnEnded(3520, "one turn")]
+
+
+def test_noise_ends_without_words_and_without_a_draft() -> None:
+    driver = Driver((1024, 1184))
+    driver.answer = lambda _: ""
+    driver.hear(3000)
+    assert driver.events == [SpeechBegan(724), TurnEnded(1696, "")]
+
+
+def test_a_click_is_no_turn() -> None:
+    driver = Driver((1024, 1088))
+    driver.hear(3000)
+    assert driver.events == []
+    assert driver.recognitions == {}
+
+
+def test_two_turns_in_one_append_keep_their_order_and_their_audio() -> None:
+    driver = Driver((1024, 2048), (2688, 3712))
+    driver.hear(6000)
+    assert driver.events == [SpeechBegan(724)]  # the second turn may not begin in the first
+
+    assert driver.recognise("first") == (524, 2208)
+    assert driver.events[1:] == [TurnEnded(2560, "first"), SpeechBegan(2560)]
+    assert driver.recognise("second") == (2560, 3872)
+    assert driver.events[3:] == [TurnEnded(4224, "second")]
+
+
+def test_words_that_come_out_of_order_are_told_in_order() -> None:
+    driver = Driver((1024, 2048), (2688, 3712))
+    driver.hear(6000)
+    first, second = sorted(driver.recognitions)
+    driver.do(driver.ear.recognised(second, "second", 0.1))
+    assert driver.events == [SpeechBegan(724)]
+
+    driver.do(driver.ear.recognised(first, "first", 0.1))
+    assert [type(event) for event in driver.events[1:]] == [TurnEnded, SpeechBegan, TurnEnded]
+
+
+def test_silence_that_is_shorter_than_a_pause_still_ends_a_turn() -> None:
+    driver = Driver((1024, 2048), settings=EarSettings(hold_ms=96))
+    driver.answer = lambda heard: f"{heard}"
+    driver.hear(2500)
+    assert driver.events == [SpeechBegan(724), TurnEnded(2144, "(524, 2144)")]
+
+
+@pytest.mark.parametrize(
+    ("probability", "end_ms"), [(0.9, 2048 + 320), (0.5, 2048 + 320), (0.4, 2048 + 992)]
+)
+def test_the_sound_of_the_turn_sets_the_hold(probability: float, end_ms: int) -> None:
+    driver = Driver((1024, 2048), settings=SEMANTIC)
+    driver.answer = lambda _: "words"
+    driver.hear(2208)
+    assert driver.judge(probability) == (524, 2208)
+    driver.hear(3000)
+
+    assert driver.events[-1] == TurnEnded(end_ms, "words")
+    assert driver.told[-1].heard == KeptListening()
+    ended = next(tell for tell in driver.told if isinstance(tell.heard, TurnEnded))
+    assert ended.metrics[messages.HOLD] == (end_ms - 2048) / 1000
+    assert ended.metrics[messages.RECOGNITION] == 0.2
+    assert ended.metrics[messages.END_OF_TURN] == 0.05
+
+
+def test_without_a_verdict_the_long_hold_ends_the_turn() -> None:
+    driver = Driver((1024, 2048), settings=SEMANTIC)
+    driver.answer = lambda _: "words"
+    driver.hear(4000)
+    assert driver.events[-1] == TurnEnded(2048 + 992, "words")
+    assert driver.judgements == {}  # dropped with the turn
+
+
+def test_a_verdict_on_a_pause_that_is_over_does_not_count() -> None:
+    driver = Driver((1024, 2048), (2304, 3008), settings=SEMANTIC)
+    driver.answer = lambda _: "words"
+    driver.hear(2208)
+    (job,) = driver.judgements
+    driver.hear(1100)
+    driver.ear.judged(job, 1.0, 0.05)
+    driver.hear(3000)
+
+    assert driver.events[-1] == TurnEnded(3008 + 992, "words")
+
+
+def test_server_vad_asks_for_no_verdict() -> None:
+    driver = Driver((1024, 2048))
+    driver.hear(4000)
+    assert driver.judgements == {}
+
+
+def test_a_verdict_hears_the_last_eight_seconds() -> None:
+    driver = Driver((1024, 13024), settings=SEMANTIC)
+    driver.hear(13200)
+    assert driver.judge(0.9) == (13184 - 8000, 13184)
+
+
+def test_the_end_is_stamped_with_the_arrival_of_its_audio() -> None:
+    driver = Driver((1024, 2048))
+    driver.answer = lambda _: "words"
+    driver.hear(2048)
+    driver.hear(1000, slices=[500, 530])
+    ended = next(tell for tell in driver.told if isinstance(tell.heard, TurnEnded))
+    assert ended.metrics[messages.AT_TURN_AUDIO] == 2.578
+
+
+def test_long_turns_settle_their_words_on_the_way() -> None:
+    first_ms = 1024 + SETTLE_MS + 32
+    driver = Driver((1024, first_ms), (first_ms + 256, first_ms + 1280))
+    driver.answer = lambda heard: f"{heard[1]}"
+    driver.hear(first_ms + 3000)
+
+    pause = first_ms + 160
+    last = first_ms + 1440
+    assert driver.events[-1] == TurnEnded(first_ms + 1792, f"{pause} {last}")
+
+
+def test_listening_is_decided_once_a_second_while_no_turn_is_open() -> None:
+    driver = Driver((2048, 3072))
+    driver.hear(5990)
+    driver.recognise("words")
+    driver.hear(1100)
+    listened = [tell.heard for tell in driver.told]
+    assert listened == [
+        KeptListening(),
+        KeptListening(),
+        SpeechBegan(1748),
+        TurnEnded(3584, "words"),
+        KeptListening(),
+        KeptListening(),
+    ]
+
+
+def test_a_manual_ear_only_keeps_until_the_commit() -> None:
+    driver = Driver((1024, 2048), settings=MANUAL)
+    driver.hear(5000)
+    assert driver.told == []
+    assert driver.recognitions == {}
+
+    driver.do(driver.ear.commit("item_1"))
+    assert driver.recognise("hello") == (524, 2548)  # half a second around the speech
+    assert driver.events == [CommitHeard("item_1", "hello", 5.0)]
+
+
+def test_a_commit_takes_audio_up_to_its_last_sample_and_leaves_none() -> None:
+    driver = Driver((0, 1000), (1010, 2000), settings=MANUAL)
+    driver.hear(1010)
+    driver.do(driver.ear.commit("item_1"))
+    driver.hear(1000)
+    driver.do(driver.ear.commit("item_2"))
+
+    assert driver.recognise("one") == (0, 1010)
+    assert driver.recognise("two") == (1010, 2010)
+    assert driver.events == [CommitHeard("item_1", "one", 1.01), CommitHeard("item_2", "two", 1.0)]
+
+
+def test_a_commit_of_silence_has_no_words_and_costs_no_recognition() -> None:
+    driver = Driver(settings=MANUAL)
+    driver.hear(3000)
+    driver.do(driver.ear.commit("item_1"))
+    assert driver.events == [CommitHeard("item_1", "", 3.0)]
+    assert driver.recognitions == {}
+
+
+def test_a_commit_ends_an_open_turn_and_the_clock_runs_on() -> None:
+    driver = Driver((1024, 2048), (4064, 5056))
+    driver.hear(1800)
+    driver.do(driver.ear.commit("item_1"))
+    assert driver.recognise("cut short") == (524, 1800)
+
+    driver.answer = lambda _: "next"
+    driver.hear(5000)
+    assert driver.events[:2] == [SpeechBegan(724), CommitHeard("item_1", "cut short", 1.8)]
+    assert driver.events[-2:] == [TurnDrafted("next"), TurnEnded(5568, "next")]
+
+
+def test_a_commit_in_a_pause_uses_the_drafts_words() -> None:
+    driver = Driver((1024, 2048))
+    driver.hear(2208)
+    driver.recognise("hello")
+    driver.hear(64)
+    driver.do(driver.ear.commit("item_1"))
+
+    assert driver.recognitions == {}
+    assert driver.events[-1] == CommitHeard("item_1", "hello", 2.272)
+
+
+def test_clear_forgets_the_turn_and_keeps_the_clock() -> None:
+    driver = Driver((1024, 2048), (3072, 4064))
+    driver.hear(2208)
+    (job,) = driver.recognitions
+    driver.do(driver.ear.clear())
+    assert driver.dropped == [job]
+
+    driver.answer = lambda heard: f"{heard}"
+    driver.hear(4000)
+    assert driver.events == [
+        SpeechBegan(724),
+        SpeechBegan(2772),
+        TurnDrafted("(2572, 4224)"),
+        TurnEnded(4576, "(2572, 4224)"),
+    ]
+
+
+def test_audio_before_a_clear_is_in_no_turn() -> None:
+    driver = Driver((1024, 2048))
+    driver.hear(1000)
+    driver.do(driver.ear.clear())
+    driver.answer = lambda heard: f"{heard}"
+    driver.hear(3000)
+    assert driver.events[-1] == TurnEnded(2560, "(1000, 2208)")
+
+
+def test_new_settings_count_from_the_end_of_the_open_turn_on() -> None:
+    driver = Driver((1024, 2048), (4064, 5056))
+    driver.answer = lambda _: "words"
+    driver.hear(1500)
+    driver.do(driver.ear.configure(EarSettings(hold_ms=992, prefix_padding_ms=0)))
+    driver.hear(5500)
+
+    starts_and_ends = [event for event in driver.events if not isinstance(event, TurnDrafted)]
+    assert starts_and_ends == [
+        SpeechBegan(724),
+        TurnEnded(2560, "words"),
+        SpeechBegan(4064),
+        TurnEnded(6048, "words"),
+    ]
+
+
+def test_a_client_that_takes_over_keeps_what_was_said() -> None:
+    driver = Driver((1024, 2048))
+    driver.hear(1500)
+    driver.do(driver.ear.configure(MANUAL))
+    driver.hear(2000)
+    driver.do(driver.ear.commit("item_1"))
+
+    start, stop = driver.recognise("all of it")
+    assert start <= 724
+    assert stop == 2548
+
+
+def test_the_same_settings_again_change_nothing() -> None:
+    driver = Driver((1024, 2048), settings=MANUAL)
+    driver.hear(1500)
+    assert driver.ear.configure(MANUAL) == []
+    driver.hear(1500)
+    driver.do(driver.ear.commit("item_1"))
+    assert driver.recognise("words") == (524, 2548)
+
+
+speech_spans = st.lists(
+    st.tuples(st.integers(1, 40), st.integers(1, 60)), min_size=1, max_size=6
+).map(
+    lambda parts: [
+        (FRAME_MS * start, FRAME_MS * (start + length)) for start, length in _place(parts)
+    ]
+)
+
+
+def _place(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    placed, at = [], 0
+    for gap, length in parts:
+        placed.append((at + gap, length))
+        at += gap + length
+    return placed
+
+
+@given(
+    speech_spans,
+    st.lists(st.integers(1, 12_000), max_size=30),
+    st.sampled_from([EarSettings(), SEMANTIC, MANUAL, EarSettings(hold_ms=0)]),
+)
+def test_how_audio_is_cut_into_appends_changes_no_decision(
+    spans: list[Span], slices: list[int], settings: EarSettings
+) -> None:
+    length = spans[-1][1] + 3000
+    whole, cut = Driver(*spans, settings=settings), Driver(*spans, settings=settings)
+    for driver in (whole, cut):
+        driver.answer = lambda heard: f"{heard}"
+    whole.hear(length)
+    cut.hear(length, slices)
+    for driver in (whole, cut):
+        driver.do(driver.ear.commit("item"))
+
+    assert [tell.heard for tell in cut.told] == [tell.heard for tell in whole.told]
+
+
+@given(speech_spans, st.sampled_from([EarSettings(), SEMANTIC, EarSettings(prefix_padding_ms=0)]))
+def test_turns_never_overlap_and_hold_all_their_speech(
+    spans: list[Span], settings: EarSettings
+) -> None:
+    driver = Driver(*spans, settings=settings)
+    driver.answer = lambda heard: f"{heard[0]} {heard[1]}"
+    driver.hear(spans[-1][1] + 3000)
+
+    turns = [event for event in driver.events if isinstance(event, SpeechBegan | TurnEnded)]
+    assert [type(event) for event in turns] == [SpeechBegan, TurnEnded] * (len(turns) // 2)
+    last_end = 0
+    heard = []
+    for event in turns:
+        if isinstance(event, TurnEnded):
+            start, stop = map(int, event.transcript.split())
+            assert last_end <= start < stop <= event.audio_end_ms
+            last_end = event.audio_end_ms
+            heard.append((start, stop))
+    for start, stop in spans:
+        if stop - start >= 96:
+            assert any(begin <= start and stop <= end for begin, end in heard)
