@@ -138,8 +138,7 @@ class FakeOmni:
         self.opened: queue.Queue[FakeSession] = queue.Queue()
         self._count = 0
 
-    @property
-    def active_session_count(self) -> int:
+    async def active_session_count(self) -> int:
         return len(self.sessions)
 
     async def open_session(self, config: DuplexSessionConfig) -> FakeSession:

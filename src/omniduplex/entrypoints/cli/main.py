@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from omniduplex.entrypoints.cli.serve import serve
+from omniduplex.entrypoints.cli.talk import talk
 
 app = typer.Typer(
     help="Talk with a model, and talk over it.",
@@ -16,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.command()(serve)
+app.command()(talk)
 
 
 @app.command()
@@ -40,3 +42,7 @@ def pull(
     except AssetError as error:
         console.print(str(error), style="red", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
+
+
+if __name__ == "__main__":
+    app()

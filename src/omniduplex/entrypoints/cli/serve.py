@@ -56,6 +56,7 @@ def serve(
     from omniduplex.entrypoints.openai.app import create_app
     from omniduplex.entrypoints.openai.server import TalkServer, bind, server_config
     from omniduplex.models.local.asset_sources import AssetError
+    from omniduplex.stages.errors import StageStartError
     from omniduplex.telemetry.logging import LogSettings, setup_logging
 
     console = Console(stderr=True)
@@ -80,9 +81,7 @@ def serve(
             omni.shutdown()
     except KeyboardInterrupt:
         console.print("Stopped.")
-    except AssetError as error:
-        _fail(console, f"{error}\nFetch the weights first: omniduplex pull")
-    except ConfigError as error:
+    except (AssetError, ConfigError, StageStartError) as error:
         _fail(console, str(error))
     finally:
         listener.close()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
+
+import msgspec
+from prometheus_client import Counter
 
 from omniduplex.entrypoints.duplex.ports import ServedSession
 from omniduplex.entrypoints.duplex.websocket import ClientGone, ClientSocket
@@ -18,6 +22,7 @@ from omniduplex.protocol.duplex import (
     SessionExpired,
     UpdateSession,
 )
+from omniduplex.telemetry.metrics import METRICS
 
 SHUTDOWN = "shutdown"
 # RFC 6455, section 7.4.1.
@@ -82,11 +87,15 @@ class DuplexConnection:
                     "invalid_session_resume", "`session.resume` can only be the first event."
                 )
             case UpdateSession(session=patch):
-                await self._session.submit(command)
+                await self._submit(command)
                 if isinstance(patch.extensions, tuple) and "duplex" in patch.extensions:
                     self._socket.dialect = Dialect.DUPLEX
             case _:
-                await self._session.submit(command)
+                await self._submit(command)
+
+    async def _submit(self, command: DuplexCommand) -> None:
+        await self._session.submit(command)
+        _accepted(type(command)).inc()
 
     def _check_ack(self, seq: int) -> None:
         if not 0 <= seq <= self._socket.head:
@@ -113,3 +122,8 @@ def close_code(event: DuplexEvent) -> int:
     """Choose the WebSocket close code for a session's last event."""
     going_away = isinstance(event, SessionClosed) and event.reason == SHUTDOWN
     return GOING_AWAY if going_away else NORMAL_CLOSURE
+
+
+@functools.cache
+def _accepted(kind: type[msgspec.Struct]) -> Counter:
+    return METRICS.commands.labels(type=kind.__struct_config__.tag)

@@ -40,8 +40,7 @@ class ServedOmni(Protocol):
     def alive(self) -> bool:
         """Whether the engine and all its stages run."""
 
-    @property
-    def active_session_count(self) -> int:
+    async def active_session_count(self) -> int:
         """Sessions that hold a slot."""
 
     async def open_session(self, config: DuplexSessionConfig) -> ServedSession:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable
 
+import msgspec
+from prometheus_client import Counter
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from omniduplex.protocol.duplex import (
@@ -17,6 +20,7 @@ from omniduplex.protocol.duplex import (
     error_event,
     project,
 )
+from omniduplex.telemetry.metrics import METRICS
 
 # RFC 6455: a control frame has 125 bytes, two of which are the close code.
 _MAX_CLOSE_REASON_BYTES = 123
@@ -29,6 +33,11 @@ class ClientGone(Exception):  # noqa: N818 - reads as the state it reports
         super().__init__(code, reason)
         self.code = code
         self.reason = reason
+
+
+@functools.cache
+def _sent(kind: type[msgspec.Struct]) -> Counter:
+    return METRICS.events.labels(type=kind.__struct_config__.tag)
 
 
 def _always(_: DuplexEvent) -> bool:
@@ -92,6 +101,7 @@ class ClientSocket:
             self._head += 1
             event_id = f"event_{self._new_id()}"
             await self._write(encode_event(projected, event_id=event_id, seq=self._head))
+            _sent(type(projected)).inc()
 
     async def refuse(self, error: DuplexError) -> None:
         """Tell the client what was wrong with its event."""

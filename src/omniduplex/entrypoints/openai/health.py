@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -12,6 +13,9 @@ from starlette.routing import BaseRoute, Route
 from omniduplex.entrypoints.duplex.ports import ServedOmni
 from omniduplex.telemetry.metrics import METRICS
 
+# An engine loop that does not answer within this long serves nobody.
+HEALTH_TIMEOUT_S = 2.0
+
 
 def health_routes(omni: ServedOmni) -> Sequence[BaseRoute]:
     """Return the routes that tell whether the engine runs, and what it has measured."""
@@ -19,7 +23,12 @@ def health_routes(omni: ServedOmni) -> Sequence[BaseRoute]:
     async def health(_: Request) -> Response:
         if not omni.alive:
             return JSONResponse({"status": "dead"}, 503)
-        return JSONResponse({"status": "ok", "active_sessions": omni.active_session_count})
+        try:
+            async with asyncio.timeout(HEALTH_TIMEOUT_S):
+                count = await omni.active_session_count()
+        except TimeoutError:
+            return JSONResponse({"status": "stuck"}, 503)
+        return JSONResponse({"status": "ok", "active_sessions": count})
 
     async def metrics(_: Request) -> Response:
         return Response(METRICS.exposition(), media_type=CONTENT_TYPE_LATEST)
