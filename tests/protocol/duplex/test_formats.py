@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
+from tests.protocol.duplex.patching import DUPLEX, OPENAI, patched
 
 from omniduplex.protocol.duplex import (
     AppendAudio,
     AudioFormat,
     AudioFormatObject,
-    Dialect,
     DuplexError,
     DuplexSessionConfig,
-    UpdateSession,
-    apply_patch,
-    decode_command,
-    default_config,
     format_object,
     parse_append_format,
 )
 
-OPENAI = default_config("m", Dialect.OPENAI)
-DUPLEX = default_config("m", Dialect.DUPLEX)
 SPELLINGS = {
     "pcm16": ["pcm16", "pcm_s16le", "s16le", "pcm", "audio/pcm", "audio/pcm16", "PCM16"],
     "pcm_f32le": ["pcm_f32le", "f32le", "audio/pcm_f32le"],
@@ -31,12 +24,6 @@ SPELLINGS = {
     "g711_alaw": ["g711_alaw", "alaw", "audio/g711_alaw", "audio/pcma"],
 }
 ALL = [(name, encoding) for encoding, names in SPELLINGS.items() for name in names]
-
-
-def patched(config: DuplexSessionConfig, **session: Any) -> DuplexSessionConfig:
-    command = decode_command(json.dumps({"type": "session.update", "session": session}))
-    assert isinstance(command, UpdateSession)
-    return apply_patch(config, command.session)
 
 
 @pytest.mark.parametrize(("name", "encoding"), ALL)

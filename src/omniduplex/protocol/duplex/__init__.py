@@ -53,11 +53,8 @@ from omniduplex.protocol.duplex.events import (
     CommitFacts,
     CommittedMessage,
     DeltaMetadata,
-    DuplexAudioObject,
     DuplexEvent,
-    DuplexInputAudioObject,
     DuplexResponse,
-    DuplexSessionObject,
     ErrorDetails,
     ErrorEvent,
     FunctionCallFacts,
@@ -72,7 +69,6 @@ from omniduplex.protocol.duplex.events import (
     OverlapDecision,
     OverlapMetadata,
     PlaybackAcknowledged,
-    PlaybackCursor,
     PlaybackFacts,
     Reason,
     ResponseCreated,
@@ -85,12 +81,10 @@ from omniduplex.protocol.duplex.events import (
     SessionExpired,
     SessionReplaced,
     SessionResumed,
-    SessionState,
     SessionUpdated,
     SpeakDecision,
     SpeakMetadata,
     TurnEvent,
-    TurnState,
 )
 from omniduplex.protocol.duplex.formats import (
     format_object,
@@ -110,6 +104,14 @@ from omniduplex.protocol.duplex.session_patch import (
     OutputAudioPatch,
     SessionPatch,
     TurnDetectionPatch,
+)
+from omniduplex.protocol.duplex.session_view import (
+    DuplexAudioObject,
+    DuplexInputAudioObject,
+    DuplexSessionObject,
+    PlaybackCursor,
+    SessionState,
+    TurnState,
 )
 from omniduplex.protocol.duplex.turn_detection import (
     turn_detection_object,

@@ -7,7 +7,8 @@ import hashlib
 from msgspec import UNSET
 
 from omniduplex.protocol.duplex.config import DuplexCapabilities, DuplexSessionConfig
-from omniduplex.protocol.duplex.events import (
+from omniduplex.protocol.duplex.formats import format_object
+from omniduplex.protocol.duplex.session_view import (
     DuplexAudioObject,
     DuplexInputAudioObject,
     DuplexSessionObject,
@@ -15,7 +16,6 @@ from omniduplex.protocol.duplex.events import (
     SessionState,
     TurnState,
 )
-from omniduplex.protocol.duplex.formats import format_object
 from omniduplex.protocol.duplex.turn_detection import turn_detection_object
 from omniduplex.protocol.realtime.session import OutputAudioObject
 
