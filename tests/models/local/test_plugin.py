@@ -1,9 +1,31 @@
-import pytest
+import asyncio
+import functools
+from collections.abc import Iterable
 
+import pytest
+from tests.models.local.speech import at_16k, word_error_rate
+
+from omniduplex.config.loader import load_pipeline
 from omniduplex.config.pipeline import PipelineConfig
+from omniduplex.engine.duplex.contracts import Abort, DuplexFence, Submit
+from omniduplex.engine.duplex.model_events import (
+    ModelEvent,
+    Projected,
+    ResponseAudio,
+    ResponseEnded,
+    ResponseMetrics,
+    UserTurnDraft,
+    UserTurnEnded,
+)
+from omniduplex.engine.duplex.plugin import PromptMessage, ResponsePrompt
+from omniduplex.models.local import messages
+from omniduplex.models.local.asr import Recognizer
 from omniduplex.models.local.plugin import LocalDuplexPlugin
 from omniduplex.models.local.session_state import LocalSessionState
+from omniduplex.models.local.voice import Voice
 from omniduplex.protocol.duplex import DuplexError, DuplexSessionConfig
+from omniduplex.stages.client import StageClient, create_client
+from omniduplex.stages.messages import StageOutput
 
 
 @pytest.fixture
@@ -51,3 +73,101 @@ def test_a_voice_cannot_be_copied(plugin: LocalDuplexPlugin) -> None:
         plugin.validate_config(DuplexSessionConfig(model="m", ref_audio="data:audio/wav;base64,"))
     assert caught.value.code == "invalid_duplex_runtime_config"
     assert caught.value.param == "ref_audio"
+
+
+class Conversation:
+    """A session's state over the stages of the deploy file, without a session around it."""
+
+    def __init__(self, plugin: LocalDuplexPlugin) -> None:
+        self.config = DuplexSessionConfig(model="omniduplex/local")
+        self.state = plugin.create_session_state("s", self.config)
+        self.stages: list[StageClient] = []
+        self._events: asyncio.Queue[ModelEvent] = asyncio.Queue()
+
+    async def start(self, pipeline: PipelineConfig) -> None:
+        for stage in pipeline.stages:
+            client = create_client(stage)
+            self.stages.append(client)
+            await client.start(
+                functools.partial(self._take, stage.stage_id),
+                lambda reason: pytest.fail(reason),
+            )
+
+    def do(self, works: Iterable[Projected] | None) -> None:
+        for work in works or ():
+            if isinstance(work, Submit):
+                self.stages[work.stage_id].submit(work.message)
+
+    async def until(self, last: type[ModelEvent]) -> list[ModelEvent]:
+        events = [await self._events.get()]
+        while not isinstance(events[-1], last):
+            events.append(await self._events.get())
+        return events
+
+    async def stop(self) -> None:
+        for client in self.stages:
+            await client.stop()
+
+    def _take(self, stage_id: int, output: StageOutput) -> None:
+        for event in self.state.project(stage_id, output):
+            if isinstance(event, Submit):
+                self.do([event])
+            elif not isinstance(event, Abort):
+                self._events.put_nowait(event)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.mark.local
+@pytest.mark.anyio
+async def test_a_spoken_question_is_answered_aloud(
+    voice: Voice, recognizer: Recognizer, smollm2: object, smart_turn: object
+) -> None:
+    pipeline = load_pipeline("local", None)
+    talk = Conversation(LocalDuplexPlugin(pipeline))
+    fence = DuplexFence("s", 0, 0)
+    try:
+        await talk.start(pipeline)
+        talk.do(talk.state.plan_open(fence, talk.config))
+        asked = at_16k(voice.say("What is the capital of France?"), voice.rate)
+        talk.do(talk.state.plan_append(fence, asked + bytes(2 * 16 * 160)))
+        draft = (await talk.until(UserTurnDraft))[-1]
+        talk.do(talk.state.plan_append(fence, bytes(2 * 16 * 1000)))
+        ended = (await talk.until(UserTurnEnded))[-1]
+        assert isinstance(draft, UserTurnDraft)
+        assert isinstance(ended, UserTurnEnded)
+        assert ended.transcript == draft.transcript == "What is the capital of France?"
+
+        question = PromptMessage(role="user", text=ended.transcript)
+        prompt = ResponsePrompt(instructions=None, messages=(question,), temperature=0.0)
+        talk.do(talk.state.plan_response(fence, "key", prompt))
+        events = await talk.until(ResponseEnded)
+    finally:
+        await talk.stop()
+
+    audio = [event for event in events if isinstance(event, ResponseAudio)]
+    answer = "".join(event.text for event in audio)
+    assert "Paris" in answer
+    spoken = at_16k(b"".join(event.pcm for event in audio), voice.rate)
+    assert word_error_rate(answer, recognizer.transcribe(spoken).text) <= 0.2
+    measured = {
+        name for event in events if isinstance(event, ResponseMetrics) for name in event.metrics
+    }
+    measured.add(messages.END_OF_TURN)  # on a busy machine its verdict comes after the words
+    assert measured == {
+        messages.HOLD,
+        messages.RECOGNITION,
+        messages.END_OF_TURN,
+        messages.FIRST_TOKEN,
+        messages.FIRST_CLAUSE,
+        messages.FIRST_SPEECH,
+        messages.AT_TURN_AUDIO,
+        messages.AT_TURN_END,
+        messages.AT_PROMPT,
+        messages.AT_FIRST_CLAUSE,
+        messages.AT_FIRST_CLAUSE_IN,
+        messages.AT_FIRST_AUDIO_OUT,
+    }

@@ -1,0 +1,435 @@
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.models.local.fake_language_model import DONE, FakeLanguageModel
+from tests.models.local.manual_executor import ManualExecutor
+from tests.models.local.speech import at_16k, word_error_rate
+
+from omniduplex.audio.pcm import byte_count, float32_to_int16
+from omniduplex.audio.vad import VadState
+from omniduplex.engine.duplex.plugin import PromptMessage, ResponsePrompt
+from omniduplex.models.local import messages
+from omniduplex.models.local.asr import Recognition
+from omniduplex.models.local.language_model import TextDelta
+from omniduplex.models.local.messages import (
+    AnswerEnded,
+    AnswerText,
+    ClearInput,
+    CommitHeard,
+    CommitInput,
+    ConfigureEar,
+    EarSettings,
+    FromListen,
+    KeptListening,
+    SpeechBegan,
+    StartAnswer,
+    ToListen,
+    TurnDrafted,
+    TurnEnded,
+    decode_from_listen,
+    encode,
+)
+from omniduplex.models.local.stages.listen import ListenStage
+from omniduplex.models.local.stages.listen_parts import (
+    EmbeddedLanguageModel,
+    ListenOptions,
+    ListenParts,
+    RemoteLanguageModel,
+)
+from omniduplex.models.local.voice import Voice
+from omniduplex.stages.messages import StageAbort, StageInput, StageOutput
+
+SEMANTIC = EarSettings(hold_ms=992, complete_hold_ms=320)
+PROMPT = ResponsePrompt(instructions=None, messages=(PromptMessage(role="user", text="Hello?"),))
+
+
+def silence(ms: int) -> bytes:
+    return bytes(byte_count(ms, 16_000))
+
+
+def speech(ms: int, loudness: int = 8000) -> bytes:
+    return loudness.to_bytes(2, "little") * (byte_count(ms, 16_000) // 2)
+
+
+@dataclass
+class Room:
+    """A listening stage: loud frames are speech, and words are how loud the speech was."""
+
+    out: list[StageOutput] = field(default_factory=list)
+    recognition_pool: ManualExecutor = field(default_factory=ManualExecutor)
+    judge_pool: ManualExecutor = field(default_factory=ManualExecutor)
+    answer_pool: ManualExecutor = field(default_factory=ManualExecutor)
+    model: FakeLanguageModel = field(default_factory=lambda: FakeLanguageModel(DONE))
+    vad_batches: list[int] = field(default_factory=list)
+    vad_states: set[int] = field(default_factory=set)
+    recognised: int = 0
+    broken: bool = False
+    now: float = 5.0
+    while_recognising: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self.stage = ListenStage(ListenOptions(), self.out.append, build=lambda _: self._parts())
+        self.stage.load()
+
+    def _parts(self) -> ListenParts:
+        return ListenParts(
+            vad=self,
+            recognise=self._recognise,
+            judge=self._judge,
+            language_model=self.model,
+            recognition_pool=self.recognition_pool,
+            judge_pool=self.judge_pool,
+            answer_pool=self.answer_pool,
+            clock=lambda: self.now,
+        )
+
+    def probabilities(
+        self, states: Sequence[VadState], frames: Sequence[NDArray[np.float32]]
+    ) -> list[float]:
+        self.vad_batches.append(len(frames))
+        self.vad_states |= {id(state) for state in states}
+        return [0.9 if float(np.abs(frame).max()) > 0.01 else 0.05 for frame in frames]
+
+    def _recognise(self, pcm: bytes) -> Recognition:
+        self.recognised += 1
+        self.now += 0.25
+        self.while_recognising()
+        if self.broken:
+            raise RuntimeError("no recogniser")
+        return Recognition(str(np.frombuffer(pcm, np.int16).max()), 0.0, 1.0)
+
+    def _judge(self, pcm: bytes) -> float:
+        self.now += 0.0625
+        if self.broken:
+            raise RuntimeError("no judge")
+        return 1.0
+
+    def tell(self, order: ToListen, request_id: str = "ear", epoch: int = 2) -> StageInput:
+        return StageInput(request_id, epoch, data=encode(order))
+
+    def open(self, *request_ids: str, settings: EarSettings = EarSettings()) -> None:  # noqa: B008
+        self.stage.step([self.tell(ConfigureEar(settings), name) for name in request_ids])
+
+    def hear(self, pcm: bytes, request_id: str = "ear") -> None:
+        self.stage.step([StageInput(request_id, 2, pcm)])
+
+    def told(self, request_id: str = "ear") -> list[FromListen]:
+        told = [decode_from_listen(out.data) for out in self.out if out.request_id == request_id]
+        return [message for message in told if message != KeptListening()]
+
+
+@pytest.fixture
+def room() -> Room:
+    room = Room()
+    room.open("ear")
+    return room
+
+
+def test_a_turn_is_told_as_it_happens(room: Room) -> None:
+    room.hear(silence(1024) + speech(1024))
+    assert room.told() == [SpeechBegan(724)]
+
+    room.hear(silence(192))
+    room.recognition_pool.run()
+    assert room.told()[1:] == [TurnDrafted("8000")]
+
+    room.now = 9.0
+    room.hear(silence(1000))
+    assert room.told()[2:] == [TurnEnded(2560, "8000")]
+    (ended,) = [output for output in room.out if decode_from_listen(output.data) == room.told()[2]]
+    assert ended.metrics == {
+        messages.HOLD: 0.512,
+        messages.RECOGNITION: 0.25,
+        messages.AT_TURN_AUDIO: 9.0,
+        messages.AT_TURN_END: 9.0,
+    }
+    assert {(output.request_id, output.epoch) for output in room.out} == {("ear", 2)}
+    assert not any(output.finished for output in room.out)
+
+
+def test_the_verdict_on_the_turn_shortens_the_hold() -> None:
+    room = Room()
+    room.open("ear", settings=SEMANTIC)
+    room.hear(silence(1024) + speech(1024) + silence(160))
+    room.judge_pool.run()
+    room.recognition_pool.run()
+    room.hear(silence(192))
+    assert room.told()[-1] == TurnEnded(2368, "8000")
+    metrics = next(out.metrics for out in room.out if messages.END_OF_TURN in out.metrics)
+    assert metrics[messages.END_OF_TURN] == 0.0625
+
+
+def test_sessions_share_a_run_of_the_vad_but_not_its_memory() -> None:
+    room = Room()
+    room.open("a", "b")
+    room.stage.step([StageInput("a", 0, speech(320)), StageInput("b", 0, silence(640))])
+
+    assert room.vad_batches == [2] * 10 + [1] * 10
+    assert len(room.vad_states) == 2
+    assert room.told("a") == [SpeechBegan(0)]
+    assert room.told("b") == []
+
+
+def test_an_order_counts_between_the_audio_before_and_after_it(room: Room) -> None:
+    room.stage.step(
+        [
+            StageInput("ear", 2, speech(1000, 1000)),
+            room.tell(CommitInput("item_1")),
+            StageInput("ear", 2, speech(1000, 2000)),
+            room.tell(CommitInput("item_2")),
+            StageInput("ear", 2, speech(1000, 3000)),
+            room.tell(ClearInput()),
+            room.tell(CommitInput("item_3")),
+        ]
+    )
+    room.recognition_pool.run()
+
+    assert [told for told in room.told() if isinstance(told, CommitHeard)] == [
+        CommitHeard("item_1", "1000", 1.0),
+        CommitHeard("item_2", "2000", 1.0),
+        CommitHeard("item_3", "", 0.0),
+    ]
+
+
+def test_new_settings_reach_the_open_ear(room: Room) -> None:
+    room.open("ear", settings=EarSettings(finds_turns=False))
+    room.hear(speech(1024) + silence(3000))
+    assert room.told() == []
+
+
+def test_a_superseded_recognition_never_runs(room: Room) -> None:
+    room.hear(silence(1024) + speech(1024) + silence(192) + speech(512) + silence(192))
+    room.recognition_pool.run()
+    assert room.recognised == 1
+
+
+def test_a_closed_ear_says_nothing_more(room: Room) -> None:
+    room.hear(silence(1024) + speech(1024) + silence(192))
+    before = len(room.out)
+    room.stage.step([StageAbort(("ear", "unknown"))])
+    room.hear(speech(1024))
+    room.stage.step([room.tell(CommitInput("item_1"))])
+
+    assert room.recognition_pool.run() == 0
+    assert len(room.out) == before
+
+
+def test_a_result_for_an_ear_that_closed_meanwhile_is_dropped(room: Room) -> None:
+    room.hear(silence(1024) + speech(1024) + silence(192))
+    before = len(room.out)
+    room.while_recognising = lambda: room.stage.step([StageAbort(("ear",))])
+    room.recognition_pool.run()
+    assert room.recognised == 1
+    assert len(room.out) == before
+
+
+def test_a_broken_model_costs_the_words_and_not_the_session() -> None:
+    room = Room(broken=True)
+    room.open("ear", settings=SEMANTIC)
+    for _ in range(2):
+        room.hear(silence(1024) + speech(1024) + silence(160))
+        room.judge_pool.run()
+        room.recognition_pool.run()
+        room.hear(silence(864))
+
+    assert [told for told in room.told() if isinstance(told, TurnEnded)] == [
+        TurnEnded(3040, ""),
+        TurnEnded(6112, ""),
+    ]
+
+
+def test_an_answer_is_written_while_the_ear_listens(room: Room) -> None:
+    room.model.deltas = (TextDelta("Hello there, "), DONE)
+    room.stage.step([room.tell(StartAnswer(PROMPT), "answer", 6)])
+    room.hear(silence(1024) + speech(1024))
+    room.answer_pool.run()
+
+    assert room.told() == [SpeechBegan(724)]
+    assert room.told("answer") == [AnswerText(), AnswerEnded("stop", 7, 5)]
+    assert {out.epoch for out in room.out if out.request_id == "answer"} == {6}
+
+
+def test_an_answer_is_aborted_and_the_ear_is_not(room: Room) -> None:
+    room.stage.step([room.tell(StartAnswer(PROMPT), "answer")])
+    room.stage.step([StageAbort(("answer",))])
+    assert room.answer_pool.run() == 0
+
+    room.hear(silence(1024) + speech(1024))
+    assert room.told() == [SpeechBegan(724)]
+
+
+def test_close_ends_the_models_and_their_threads(room: Room) -> None:
+    room.hear(silence(1024) + speech(1024) + silence(192))
+    room.stage.step([room.tell(StartAnswer(PROMPT), "answer")])
+    room.stage.close()
+
+    assert room.recognition_pool.run() == room.answer_pool.run() == 0
+    assert room.recognition_pool.closed
+    assert room.judge_pool.closed
+    assert room.answer_pool.closed
+    assert room.model.closed
+
+
+def test_a_deploy_file_chooses_the_language_model() -> None:
+    options = msgspec.convert(
+        {"language_model": {"type": "remote", "base_url": "http://localhost/v1", "model": "m"}},
+        ListenOptions,
+    )
+    assert options.language_model == RemoteLanguageModel(
+        base_url="http://localhost/v1", model="m", api_key_env="OPENAI_API_KEY"
+    )
+    assert msgspec.convert({}, ListenOptions).language_model == EmbeddedLanguageModel()
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"language_model": {"type": "remote"}}, ListenOptions)
+
+
+class RealRoom:
+    """The stage with its real models, one ear, and each output as it comes."""
+
+    def __init__(self, stage: ListenStage, out: "queue.SimpleQueue[StageOutput]") -> None:
+        self._stage = stage
+        self._out = out
+
+    def tell(self, order: ToListen, request_id: str = "ear") -> None:
+        self._stage.step([StageInput(request_id, data=encode(order))])
+
+    def hear(self, pcm: bytes) -> None:
+        self._stage.step([StageInput("ear", pcm=pcm)])
+
+    def abort(self, request_id: str) -> None:
+        self._stage.step([StageAbort((request_id,))])
+
+    def until(self, last: type[FromListen]) -> list[FromListen]:
+        """What is told up to the first message of that type, without units of mere listening."""
+        told: list[FromListen] = []
+        while not told or not isinstance(told[-1], last):
+            output = self._out.get(timeout=30)
+            assert output.error == ""
+            message = decode_from_listen(output.data)
+            if not isinstance(message, KeptListening):
+                told.append(message)
+        return told
+
+    def told_by_now(self) -> list[FromListen]:
+        self.tell(CommitInput("mark"))
+        *told, _ = self.until(CommitHeard)
+        return told
+
+
+@pytest.fixture(scope="module")
+def real_stage(
+    voice: Voice, smollm2: object, whisper_base: object, smart_turn: object
+) -> Iterator[tuple[ListenStage, "queue.SimpleQueue[StageOutput]"]]:
+    out: queue.SimpleQueue[StageOutput] = queue.SimpleQueue()
+    stage = ListenStage(ListenOptions(), out.put)
+    stage.load()
+    yield stage, out
+    stage.close()
+
+
+@pytest.fixture
+def real_room(
+    real_stage: tuple[ListenStage, "queue.SimpleQueue[StageOutput]"],
+) -> Iterator[RealRoom]:
+    room = RealRoom(*real_stage)
+    yield room
+    room.abort("ear")
+
+
+QUESTION = "What is the capital of France?"
+SENTENCE = "My brother lives in a small house near the river."
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("settings", [EarSettings(), SEMANTIC])
+def test_a_spoken_question_is_drafted_and_then_ends(
+    real_room: RealRoom, voice: Voice, settings: EarSettings
+) -> None:
+    real_room.tell(ConfigureEar(settings))
+    asked = at_16k(voice.say(QUESTION), voice.rate)
+    real_room.hear(silence(500) + asked + silence(160))
+    began, draft = real_room.until(TurnDrafted)
+    real_room.hear(silence(1500))
+    *_, end = real_room.until(TurnEnded)
+
+    assert isinstance(began, SpeechBegan)
+    assert 0 <= began.audio_start_ms <= 500
+    assert isinstance(draft, TurnDrafted)
+    assert word_error_rate(QUESTION, draft.transcript) == 0
+    assert isinstance(end, TurnEnded)
+    assert end.transcript == draft.transcript
+    length_ms = 500 + len(asked) // 32
+    assert abs(end.audio_end_ms - length_ms) <= settings.hold_ms
+
+
+@pytest.mark.local
+def test_two_spoken_turns_in_one_append_are_both_heard(real_room: RealRoom, voice: Voice) -> None:
+    real_room.tell(ConfigureEar(EarSettings()))
+    spoken = [at_16k(voice.say(text), voice.rate) for text in (QUESTION, SENTENCE)]
+    real_room.hear(silence(700).join([b"", *spoken, b""]))
+    first = real_room.until(TurnEnded)[-1]
+    began, *_, second = real_room.until(TurnEnded)
+
+    assert isinstance(first, TurnEnded)
+    assert isinstance(began, SpeechBegan)
+    assert isinstance(second, TurnEnded)
+    assert word_error_rate(QUESTION, first.transcript) <= 0.2
+    assert word_error_rate(SENTENCE, second.transcript) <= 0.2
+    assert first.audio_end_ms <= began.audio_start_ms < second.audio_end_ms
+
+
+@pytest.mark.local
+def test_a_spoken_commit_is_heard_whole(real_room: RealRoom, voice: Voice) -> None:
+    real_room.tell(ConfigureEar(EarSettings(finds_turns=False)))
+    real_room.hear(silence(2000) + at_16k(voice.say(SENTENCE), voice.rate))
+    real_room.tell(CommitInput("item_1"))
+    (heard,) = real_room.until(CommitHeard)
+    assert isinstance(heard, CommitHeard)
+    assert word_error_rate(SENTENCE, heard.transcript) <= 0.2
+
+
+@pytest.mark.local
+def test_noise_hum_and_clicks_are_no_speech(real_room: RealRoom) -> None:
+    real_room.tell(ConfigureEar(EarSettings()))
+    random = np.random.default_rng(7)
+    seconds = np.arange(3 * 16_000) / 16_000
+    noise = random.normal(0, 10 ** (-45 / 20), len(seconds))
+    hum = 10 ** (-35 / 20) * np.sin(2 * np.pi * 50 * seconds) * np.sqrt(2)
+    clicks = np.where(np.arange(len(seconds)) % 4800 < 160, random.normal(0, 0.3, len(seconds)), 0)
+    for sound in (noise, hum, clicks):
+        real_room.hear(float32_to_int16(sound.astype(np.float32)))
+    assert real_room.told_by_now() == []
+
+
+@pytest.mark.local
+def test_the_embedded_model_answers(real_room: RealRoom) -> None:
+    asked = PromptMessage(role="user", text=QUESTION)
+    prompt = ResponsePrompt(instructions=None, messages=(asked,), temperature=0.0)
+    real_room.tell(StartAnswer(prompt), "answer")
+    *pieces, end = real_room.until(AnswerEnded)
+
+    assert pieces
+    assert all(isinstance(piece, AnswerText) for piece in pieces)
+    assert isinstance(end, AnswerEnded)
+    assert end.prompt_tokens
+    assert end.completion_tokens
+
+
+@pytest.mark.local
+def test_an_answer_that_is_aborted_makes_room_for_the_next(real_room: RealRoom) -> None:
+    story = PromptMessage(role="user", text="Tell me a very long story about a cat.")
+    prompt = ResponsePrompt(instructions=None, messages=(story,), max_tokens=400)
+    real_room.tell(StartAnswer(prompt), "long")
+    real_room.until(AnswerText)
+    real_room.abort("long")
+    short = msgspec.structs.replace(prompt, max_tokens=4)
+    real_room.tell(StartAnswer(short), "short")
+    ended = real_room.until(AnswerEnded)[-1]
+    assert isinstance(ended, AnswerEnded)
+    assert ended.reason == "length"
+    assert (ended.completion_tokens or 0) <= 4
