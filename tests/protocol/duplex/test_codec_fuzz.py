@@ -150,3 +150,19 @@ def test_the_grammar_reaches_every_command() -> None:
     rng = random.Random(2)
     reached = {type(outcome(any_message(rng))) for _ in range(4000)}
     assert reached == {*get_args(DuplexCommand), DuplexError}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        '{"type":"session.update","session":{"metadata":{"a":%s}}}',
+        '{"type":"response.create","response":{"metadata":{"a":%s}}}',
+        '{"type":"turn.signal","event":"nod","payload":{"a":%s}}',
+    ],
+)
+def test_what_is_taken_can_be_said_again_on_any_stack(frame: str) -> None:
+    assert not isinstance(outcome(frame % ("[" * 60 + "]" * 60)), DuplexError)
+    for depth in (65, 500, 950, 980, 990):
+        result = outcome(frame % ("[" * depth + "]" * depth))
+        assert isinstance(result, DuplexError)
+        assert result.code in ("bad_event", "invalid_json")

@@ -7,9 +7,14 @@ from typing import Any, get_args
 
 import msgspec
 
-from omniduplex.protocol.duplex.commands import DuplexCommand, SignalTurn
+from omniduplex.protocol.duplex.commands import (
+    DuplexCommand,
+    SignalTurn,
+    UpdateSession,
+)
 from omniduplex.protocol.duplex.errors import ERROR_KINDS, DuplexError
 from omniduplex.protocol.duplex.events import DuplexEvent, ErrorDetails, ErrorEvent
+from omniduplex.protocol.realtime.commands import CreateResponse
 from omniduplex.protocol.realtime.events import RealtimeEvent
 
 # UTF-8 bytes of one client message (wire contract, transport).
@@ -17,6 +22,8 @@ MAX_EVENT_BYTES = 15 * 1024 * 1024
 
 # Client text is quoted back in messages and `param`, but never at length.
 _MAX_QUOTED_CHARS = 200
+# Objects of a client's own come back in events, so they must encode on any stack.
+_MAX_DEPTH = 64
 # JSON numbers above this are not exact integers in a double.
 _MAX_EXACT_INT = 2**53
 
@@ -81,6 +88,9 @@ _COMMANDS: dict[str, Any] = {
     command.__struct_config__.tag: command for command in get_args(DuplexCommand)
 }
 
+# Commands with parts of any shape.
+_FREE_FORM = frozenset({UpdateSession, CreateResponse, SignalTurn})
+
 _encode = msgspec.json.Encoder().encode
 _decode_command = msgspec.json.Decoder(DuplexCommand).decode
 _decode_event = msgspec.json.Decoder(DuplexEvent).decode
@@ -106,6 +116,8 @@ def decode_command(raw: str | bytes) -> DuplexCommand:
         command = _decode_command(raw)
     except _INVALID_JSON:
         command = _decode_slowly(raw)
+    if type(command) in _FREE_FORM:
+        _refuse_depth(command)
     if type(command) is SignalTurn:
         return resolve_signal(command)
     return command
@@ -185,6 +197,26 @@ def _is_too_large(raw: str | bytes) -> bool:
     if isinstance(raw, bytes) or raw.isascii() or len(raw) * 4 <= MAX_EVENT_BYTES:
         return False
     return len(raw.encode("utf-8", "surrogatepass")) > MAX_EVENT_BYTES
+
+
+def _refuse_depth(command: DuplexCommand) -> None:
+    try:
+        too_deep = _is_deeper(msgspec.to_builtins(command), _MAX_DEPTH)
+    except RecursionError:
+        too_deep = True
+    if too_deep:
+        message = f"An event nests at most {_MAX_DEPTH} levels."
+        raise DuplexError("bad_event", message, event_id=command.event_id)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if isinstance(value, dict):
+        inner = list(value.values())
+    elif isinstance(value, list | tuple):
+        inner = list(value)
+    else:
+        return False
+    return levels == 0 or any(_is_deeper(one, levels - 1) for one in inner)
 
 
 def _decode_object(raw: str | bytes) -> dict[str, Any]:
