@@ -113,8 +113,13 @@ class Conversation:
 
     def retrieve(self, command: RetrieveItem) -> None:
         """Show an item as it stands; of an answer that was cut off, what was heard."""
-        item = self._core.history.get(_item_id(command.item_id)).item
-        self._core.emit(ItemRetrieved(item=item))
+        if _item_id(command.item_id) not in self._core.history:
+            raise DuplexError(
+                "item_not_found",
+                f"conversation.item.retrieve: no item {command.item_id!r} in this conversation",
+                param="item_id",
+            )
+        self._core.emit(ItemRetrieved(item=self._core.history.get(command.item_id).item))
 
     def delete(self, command: DeleteItem) -> None:
         """Take an item out."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+from msgspec import UNSET
+
 from omniduplex.engine.duplex.contracts import Abort, Submit
 from omniduplex.engine.duplex.model_events import (
     Listen,
@@ -42,6 +45,7 @@ from omniduplex.protocol.duplex import (
     CreateItem,
     CreateResponse,
     DeleteItem,
+    Dialect,
     DuplexError,
     DuplexSessionConfig,
     DuplexSessionObject,
@@ -204,7 +208,11 @@ class DuplexEngineSession:
     def _update(self, command: UpdateSession) -> None:
         """A deep merge that is accepted whole or changes nothing."""
         core = self._core
-        config = apply_patch(core.config, command.session)
+        patch = command.session
+        if core.config.dialect is Dialect.OPENAI:
+            # Stock clients repeat their model's name; it names nothing here (interop, MUST 1).
+            patch = msgspec.structs.replace(patch, model=UNSET)
+        config = apply_patch(core.config, patch)
         self._check_mutable(config)
         core.plugin.validate_config(config)
         core.config = config

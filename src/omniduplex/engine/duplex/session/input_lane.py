@@ -16,35 +16,28 @@ from omniduplex.engine.duplex.model_events import (
     UserTurnDraft,
     UserTurnEnded,
 )
+from omniduplex.engine.duplex.session.commit_fanout import (
+    CommittedTurn,
+    commit,
+    transcribed,
+)
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.effects import Prepare
-from omniduplex.engine.duplex.session.history import HistoryEntry
 from omniduplex.engine.duplex.session.inputs import AudioReady
 from omniduplex.engine.duplex.session.output_lane import OutputLane
 from omniduplex.protocol.duplex import (
     AppendAudio,
     AudioFormat,
-    AudioUrlPart,
     Commit,
-    CommitFacts,
-    CommittedMessage,
-    ContentPart,
     DuplexError,
-    DurationUsage,
     InputCleared,
     InputCommit,
-    InputCommitted,
-    Item,
-    ItemAdded,
-    ItemCreated,
-    ItemDone,
     ListenDecision,
     ListenResponse,
     OverlapDecision,
     ResponseFacts,
     SpeechStarted,
     SpeechStopped,
-    TranscriptionCompleted,
     parse_append_format,
 )
 
@@ -231,7 +224,8 @@ class InputLane:
             self._output.drop_draft()
             self.listen("silence_or_noise")
             return
-        self._seal(item_id, event.transcript, duration, wants_response=self._answers_turns)
+        turn = CommittedTurn(item_id=item_id, transcript=event.transcript, audio_ms=duration)
+        self._seal(turn, wants_response=self._answers_turns)
 
     @property
     def _answers_turns(self) -> bool:
@@ -264,11 +258,15 @@ class InputLane:
         self._turn = OpenTurn()
         if command.is_speech is False or not turn.speech:
             self._core.run(self._core.model.plan_clear(self._core.fence))
-            self._seal(item_id, "", turn.buffered_ms, wants_response=False, is_speech=False)
+            silent = CommittedTurn(
+                item_id=item_id, transcript="", audio_ms=turn.buffered_ms, is_speech=False
+            )
+            self._seal(silent, wants_response=False)
             self.listen("silence_or_noise")
             return
         works = self._core.model.plan_commit(self._core.fence, item_id)
-        self._seal(item_id, None, turn.buffered_ms, wants_response=self._wants_response(command))
+        committed = CommittedTurn(item_id=item_id, transcript=None, audio_ms=turn.buffered_ms)
+        self._seal(committed, wants_response=self._wants_response(command))
         self._core.run(works)
 
     def _wants_response(self, command: Commit | InputCommit) -> bool:
@@ -276,64 +274,18 @@ class InputLane:
             return command.response_create
         return self._core.config.auto_response
 
-    def _seal(
-        self,
-        item_id: str,
-        transcript: str | None,
-        audio_ms: float,
-        *,
-        wants_response: bool,
-        is_speech: bool = True,
-    ) -> None:
-        """The commit fan-out (wire contract, section 7.1), then the answer if one is wanted."""
-        core = self._core
-        part = ContentPart(
-            type="input_audio",
-            transcript=transcript,
-            is_speech=UNSET if is_speech else False,
-        )
-        item = Item(id=item_id, role="user", content=(part,))
-        previous = core.history.add(HistoryEntry(item))
-        core.turn_id += 1
-        core.turn_state = "user_committed"
-        if transcript is None:
-            core.history.await_transcript(item_id)
-        core.emit(ItemAdded(item=item, previous_item_id=previous))
-        core.emit(ItemCreated(item=item, previous_item_id=previous))
+    def _seal(self, turn: CommittedTurn, *, wants_response: bool) -> None:
+        """Commit the turn, then answer it if that is wanted."""
         deferred = wants_response and self._output.active is not None
-        facts = CommitFacts(
-            session_id=core.session_id,
-            turn_id=core.turn_id,
-            epoch=core.epoch,
-            history_len=len(core.history),
-            message=CommittedMessage(content=(AudioUrlPart(transcript=transcript or UNSET),)),
-            realtime_item_id=item_id,
-            response_create_deferred=deferred or UNSET,
-            empty=UNSET if is_speech else True,
-            is_speech=UNSET if is_speech else False,
-            no_response=UNSET if is_speech else True,
-        )
-        core.emit(InputCommitted(item_id=item_id, previous_item_id=previous, event=facts))
-        if transcript:
-            self._transcribed(item_id, transcript, audio_ms / 1000.0)
-        core.emit(ItemDone(item=item, previous_item_id=previous))
+        commit(self._core, msgspec.structs.replace(turn, response_deferred=deferred))
         if wants_response:
-            self._output.answer_turn(transcript, item_id)
+            self._output.answer_turn(turn.transcript, turn.item_id)
 
     def transcript_known(self, event: UserTranscript) -> None:
         """The words of a turn that the client committed."""
         self._core.history.transcript_arrived(event.item_id, event.transcript)
-        self._transcribed(event.item_id, event.transcript, event.seconds)
+        transcribed(self._core, event.item_id, event.transcript, event.seconds)
         self._output.transcript_known(event.item_id)
-
-    def _transcribed(self, item_id: str, transcript: str, seconds: float) -> None:
-        self._core.emit(
-            TranscriptionCompleted(
-                item_id=item_id,
-                transcript=transcript,
-                usage=DurationUsage(seconds=round(seconds, 3)),
-            )
-        )
 
     # -- dropping input ---------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from omniduplex.protocol.duplex import (
     ContentPartAdded,
     ContentPartDone,
     DeltaMetadata,
+    Dialect,
     DuplexResponse,
     FunctionCallDelta,
     FunctionCallDone,
@@ -119,10 +120,14 @@ class Response:
         index = len(self._items)
         self._items.append(item)
         previous = self._previous_item_id
+        added = OutputItemAdded(response_id=self.response_id, output_index=index, item=item)
+        # The OpenAI API announces the output item first, the contract the conversation's item.
+        if self.core.config.dialect is Dialect.OPENAI:
+            self.core.emit(added)
         self.core.emit(ItemAdded(item=item, previous_item_id=previous))
         self.core.emit(ItemCreated(item=item, previous_item_id=previous))
-        added = OutputItemAdded(response_id=self.response_id, output_index=index, item=item)
-        self.core.emit(added)
+        if self.core.config.dialect is Dialect.DUPLEX:
+            self.core.emit(added)
         return index
 
     def _part_added(self, index: int, part: ContentPart) -> ContentPartAdded:
