@@ -17,6 +17,7 @@ from omniduplex.engine.duplex.session.prompts import heard_text
 from omniduplex.protocol.duplex import (
     AudioDelta,
     AudioDone,
+    AudioFormat,
     ContentPart,
     ContentPartAdded,
     ContentPartDone,
@@ -81,7 +82,7 @@ class Response:
     _text_part: bool = False
     _spoke: bool = False
     _encoder: OutputEncoder | None = None
-    _previous_item_id: str | None = None
+    _format: AudioFormat = field(init=False)
 
     @property
     def item_id(self) -> str:
@@ -91,6 +92,8 @@ class Response:
     def open(self) -> None:
         """Announce the response."""
         self.record = self.core.playback.open(self.response_id)
+        # A stream is encoded one way from end to end, whatever is set meanwhile.
+        self._format = self.core.config.output_format
         self.turn_id = self.core.turn_id
         facts = ResponseFacts(
             type="response.created",
@@ -114,18 +117,17 @@ class Response:
             self.core.emit(self._part_added(0, ContentPart(type="audio", transcript="")))
 
     def _open_item(self, item: Item, spoken: SpokenText | None = None) -> int:
-        entry = HistoryEntry(item, response_id=self.response_id, spoken=spoken)
-        history = self.core.history
-        self._previous_item_id = history.add(entry) if self.in_history else history.last_id
         index = len(self._items)
         self._items.append(item)
-        previous = self._previous_item_id
         added = OutputItemAdded(response_id=self.response_id, output_index=index, item=item)
         # The OpenAI API announces the output item first, the contract the conversation's item.
         if self.core.config.dialect is Dialect.OPENAI:
             self.core.emit(added)
-        self.core.emit(ItemAdded(item=item, previous_item_id=previous))
-        self.core.emit(ItemCreated(item=item, previous_item_id=previous))
+        if self.in_history:
+            entry = HistoryEntry(item, response_id=self.response_id, spoken=spoken)
+            previous = self.core.history.add(entry)
+            self.core.emit(ItemAdded(item=item, previous_item_id=previous))
+            self.core.emit(ItemCreated(item=item, previous_item_id=previous))
         if self.core.config.dialect is Dialect.DUPLEX:
             self.core.emit(added)
         return index
@@ -143,7 +145,7 @@ class Response:
         """Send audio in the session's output format, and the words in it."""
         self._open_message()
         if self._encoder is None:
-            out = self.core.config.output_format
+            out = self._format
             if out.encoding == "pcm_f32le":
                 raise ValueError("no output in pcm_f32le")
             self._encoder = OutputEncoder(event.sample_rate_hz, out.encoding, out.rate_hz)
@@ -171,7 +173,6 @@ class Response:
 
     def _send_audio(self, delta: bytes, text: str) -> None:
         index = self._message_index or 0
-        out = self.core.config.output_format
         metadata = DeltaMetadata(
             session_id=self.core.session_id,
             epoch=self.core.epoch,
@@ -185,8 +186,8 @@ class Response:
                 item_id=self.item_id,
                 output_index=index,
                 delta=delta,
-                format=out.encoding,
-                sample_rate_hz=out.rate_hz,
+                format=self._format.encoding,
+                sample_rate_hz=self._format.rate_hz,
                 metadata=metadata,
             )
         )
@@ -252,7 +253,7 @@ class Response:
 
     def finish(self, ending: Ending, reason: str | None = None) -> None:
         """End the response: open parts, then items, then the response itself."""
-        if ending == "completed" and self._encoder is not None:
+        if ending in ("completed", "incomplete"):
             self._flush_encoder()
         if ending == "completed":
             self._open_message_if_empty()
@@ -340,7 +341,8 @@ class Response:
         parts: list[ContentPart] = []
         if self._audio_part and (self._spoke or not self._text_part):
             transcript = self.spoken.text
-            if ending == "cancelled" and self.in_history:
+            cut_off = ending == "cancelled" or self.record.cap_ms is not None
+            if cut_off and self.in_history:
                 transcript = heard_text(self.core.history.get(self.item_id), self.core.playback)
             parts.append(ContentPart(type="output_audio", transcript=transcript))
         if self._text_part:
@@ -349,11 +351,12 @@ class Response:
 
     def _finish_item(self, index: int, item: Item) -> None:
         self._items[index] = item
-        if self.in_history and item.id in self.core.history:
-            self.core.history.replace(item)
         done = OutputItemDone(response_id=self.response_id, output_index=index, item=item)
         self.core.emit(done)
-        self.core.emit(ItemDone(item=item, previous_item_id=self._previous_item_id))
+        if self.in_history:
+            self.core.history.replace(item)
+            previous = self.core.history.previous_of(item.id)
+            self.core.emit(ItemDone(item=item, previous_item_id=previous))
 
     def _details(self, ending: Ending, reason: str | None) -> StatusDetails | None:
         if ending == "completed":
