@@ -1,0 +1,135 @@
+/** The page's controls and indicators; knows elements, not sessions. */
+
+const TEXTS = {
+  off: ["Ready", "Start, talk, and talk over the answer whenever you like."],
+  connecting: ["Connecting", "Waiting for the server and the microphone."],
+  listening: ["Listening", "Say something."],
+  thinking: ["Thinking", "The answer is on its way."],
+  speaking: ["Speaking", "Talk over it to interrupt, or press Escape."],
+  interrupted: ["Interrupted", "The answer was cut; you have the floor."],
+};
+const TOAST_MS = 10_000;
+const MOST_TOASTS = 3;
+/** Bottom of the level meter, in dB of full scale. */
+const FLOOR_DB = -60;
+
+/** @param {string} id */
+const byId = (id) => document.getElementById(id);
+
+/**
+ * @typedef {object} Status everything the controls depend on
+ * @property {import("./conversation.js").State} state
+ * @property {import("./conversation.js").Latency | null} latency
+ * @property {boolean} userSpeaking
+ * @property {boolean} canInterrupt
+ * @property {boolean} hasMicrophone
+ */
+
+/** The document, as the application sees it. */
+export class View {
+  transcript = byId("transcript");
+  timeline = byId("timeline");
+
+  /** What the settings say. */
+  get settings() {
+    return {
+      instructions: byId("instructions").value.trim(),
+      turnDetection: byId("turn-detection").value,
+      apiKey: byId("api-key").value,
+    };
+  }
+
+  /**
+   * @param {{toggle(): void, mute(): void, interrupt(): void, say(text: string): void}} actions
+   */
+  bind({ toggle, mute, interrupt, say }) {
+    byId("start").onclick = toggle;
+    byId("mute").onclick = mute;
+    byId("interrupt").onclick = interrupt;
+    byId("composer").onsubmit = (event) => {
+      event.preventDefault();
+      const text = byId("message").value.trim();
+      byId("message").value = "";
+      if (text) say(text);
+    };
+    document.addEventListener("keydown", (event) => {
+      const typing = event.target.closest("input, textarea, select");
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "Escape" && !byId("interrupt").disabled) interrupt();
+      if (event.key === "m" && !typing && !byId("mute").disabled) mute();
+    });
+  }
+
+  /** Say that typing is all this page can do. */
+  warnInsecure() {
+    byId("insecure").hidden = false;
+  }
+
+  /** @param {Status} status */
+  show({ state, latency, userSpeaking, canInterrupt, hasMicrophone }) {
+    const [title, hint] = TEXTS[state];
+    document.body.dataset.state = state;
+    setText(byId("state"), title);
+    const hearing = state === "listening" && userSpeaking;
+    setText(byId("hint"), hearing ? "Hearing you." : hint);
+    setText(byId("latency"), latency ? `${latency.ms} ms` : "–");
+    if (latency) setText(byId("origin"), `${latency.origin} to first sound`);
+    const on = state !== "off" && state !== "connecting";
+    setText(byId("start"), state === "off" ? "Start" : "Stop");
+    byId("start").disabled = state === "connecting";
+    byId("mute").disabled = !on || !hasMicrophone;
+    byId("interrupt").disabled = !on || !canInterrupt;
+    for (const id of ["message", "send"]) byId(id).disabled = !on;
+    for (const field of byId("options").elements) field.disabled = state !== "off";
+  }
+
+  /** @param {string} name */
+  showModel(name) {
+    byId("model").textContent = name;
+  }
+
+  /** @param {boolean} muted */
+  showMuted(muted) {
+    byId("mute").setAttribute("aria-pressed", String(muted));
+    byId("mute").textContent = muted ? "Unmute" : "Mute";
+    byId("level").classList.toggle("muted", muted);
+  }
+
+  /** @param {number} level rms from 0 to 1 */
+  showMicrophone(level) {
+    const db = Math.max(FLOOR_DB, Math.round(20 * Math.log10(level)));
+    const meter = byId("level");
+    meter.setAttribute("aria-valuenow", String(db));
+    meter.setAttribute("aria-valuetext", db > FLOOR_DB ? `${db} dB` : "silent");
+    meter.firstElementChild.style.transform = `scaleX(${1 - db / FLOOR_DB})`;
+  }
+
+  /** @param {number} level rms from 0 to 1 of whoever speaks */
+  showPulse(level) {
+    document.body.style.setProperty("--level", Math.min(1, Math.sqrt(level)).toFixed(2));
+  }
+
+  /**
+   * @param {string} code
+   * @param {string} message
+   */
+  showError(code, message) {
+    const toast = document.createElement("div");
+    toast.className = "toast";
+    const [name, text, close] = ["code", "p", "button"].map((tag) => document.createElement(tag));
+    name.textContent = code;
+    text.textContent = message;
+    close.textContent = "✕";
+    close.setAttribute("aria-label", `Dismiss ${code}`);
+    close.onclick = () => toast.remove();
+    toast.append(name, close, text);
+    byId("toasts").append(toast);
+    setTimeout(() => toast.remove(), TOAST_MS);
+    while (byId("toasts").children.length > MOST_TOASTS) byId("toasts").firstChild.remove();
+  }
+}
+
+/** Write only what is new, so that live regions speak only of changes. */
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
