@@ -1,0 +1,208 @@
+"""`omniduplex bench`: measure a server as its clients see it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from omniduplex.benchmarks.overhead import Side
+    from omniduplex.benchmarks.questions import Question
+
+app = typer.Typer(help="Measure latency and overhead.", no_args_is_help=True)
+
+LOCAL_MODEL = "omniduplex/local"
+ECHO_MODEL = "omniduplex/echo"
+VOICE_ASSET, VOICE_NAME = "piper_joe", "en_US-joe-medium"
+# The voice draws its prosody at random; with a seed, every run asks in the same tone.
+VOICE_SEED = 1
+
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Where the report goes, as JSON.")]
+
+
+class Vad(StrEnum):
+    """Who ends a turn; with `none` the client commits right after the question."""
+
+    SERVER = "server_vad"
+    SEMANTIC = "semantic_vad"
+    NONE = "none"
+
+
+@app.command()
+def latency(
+    url: Annotated[
+        str | None, typer.Option(help="A server, ws://host:port; none: one is started.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="The model to ask.")] = LOCAL_MODEL,
+    json_file: JsonFile = None,
+    turns: Annotated[int, typer.Option(help="Questions to ask.", min=1)] = 24,
+    vad: Annotated[Vad, typer.Option(help="Who ends a turn.")] = Vad.SERVER,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            help="WAVs to ask, their words in a .txt beside each; none: the embedded voice asks.",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
+) -> None:
+    """End of user speech to first audio, over spoken questions in real time."""
+    from rich.console import Console
+
+    from omniduplex.benchmarks.latency import measure_latency, report_latency, session_config
+    from omniduplex.benchmarks.machine import describe_machine
+    from omniduplex.benchmarks.questions import load_questions
+    from omniduplex.benchmarks.server_process import serve
+    from omniduplex.benchmarks.tables import show_latency, show_turn
+    from omniduplex.clients import DuplexClient, MonotonicClock
+
+    console = Console()
+
+    def run(server_url: str) -> None:
+        machine = describe_machine()
+        clock = MonotonicClock()
+        client = DuplexClient(
+            server_url, model=model, clock=clock, config=session_config(vad.value)
+        )
+        measured = asyncio.run(
+            measure_latency(
+                client,
+                clock,
+                vad.value,
+                asked,
+                turns=turns,
+                on_turn=lambda turn: show_turn(console, turn),
+            )
+        )
+        report = report_latency(
+            measured,
+            machine=machine,
+            model=model,
+            vad=vad.value,
+            voice_of_questions=asked_by,
+        )
+        show_latency(console, report)
+        _write(json_file, report)
+
+    with _told_failures():
+        if questions is None:
+            asked, asked_by = _spoken_questions(), f"embedded voice {VOICE_NAME}"
+        else:
+            asked, asked_by = load_questions(questions), f"recordings in {questions.name}"
+        if url is not None:
+            run(url)
+            return
+        with serve(_serve_command(model)) as server:
+            run(server.url)
+
+
+@app.command()
+def overhead(
+    json_file: JsonFile = None,
+    sessions: Annotated[int, typer.Option(help="Concurrent sessions.", min=1, max=256)] = 20,
+    seconds: Annotated[
+        float, typer.Option(help="How long each server is measured, idle and under load.", min=0.5)
+    ] = 20.0,
+) -> None:
+    """CPU per 80 ms frame in and out with echo, beside that of a bare WebSocket loop."""
+    from rich.console import Console
+
+    from omniduplex.benchmarks.baseline import BaselineCaller
+    from omniduplex.benchmarks.frames import Frames
+    from omniduplex.benchmarks.machine import describe_machine
+    from omniduplex.benchmarks.overhead import EchoCaller, measure, report_overhead
+    from omniduplex.benchmarks.server_process import ServerProcess, serve
+    from omniduplex.benchmarks.tables import show_overhead
+    from omniduplex.clients import MonotonicClock
+
+    clock = MonotonicClock()
+    machine = describe_machine()
+
+    def stack(server: ServerProcess) -> Side:
+        frames = [Frames(clock) for _ in range(sessions)]
+        callers = [EchoCaller(server.url, ECHO_MODEL, clock, counted) for counted in frames]
+        return asyncio.run(measure(callers, frames, server.cpu_seconds, clock, seconds))
+
+    def baseline(server: ServerProcess) -> Side:
+        frames = [Frames(clock) for _ in range(sessions)]
+        callers = [BaselineCaller(server.url, counted) for counted in frames]
+        return asyncio.run(measure(callers, frames, server.cpu_seconds, clock, seconds))
+
+    paced = resources.files("omniduplex.benchmarks") / "paced_echo.yaml"
+    with _told_failures():
+        with resources.as_file(paced) as deploy, serve(_serve_command(ECHO_MODEL, deploy)) as echo:
+            ours = stack(echo)
+        with serve([sys.executable, "-m", "omniduplex.benchmarks.baseline"]) as bare:
+            theirs = baseline(bare)
+        report = report_overhead(ours, theirs, machine=machine, model=ECHO_MODEL, sessions=sessions)
+        show_overhead(Console(), report)
+        _write(json_file, report)
+
+
+def _serve_command(model: str, deploy_config: Path | None = None) -> list[str]:
+    command = [sys.executable, "-m", "omniduplex.entrypoints.cli.main", "serve", model]
+    command += ["--port", "0", "--log-level", "warning"]
+    return command if deploy_config is None else [*command, "--deploy-config", str(deploy_config)]
+
+
+def _spoken_questions() -> list[Question]:
+    import onnxruntime
+
+    from omniduplex.benchmarks.questions import QUESTION_TEXTS, question
+    from omniduplex.models.local.assets import asset_path
+    from omniduplex.models.local.voice import Voice
+
+    onnxruntime.set_seed(VOICE_SEED)
+    path = asset_path(VOICE_ASSET) / f"{VOICE_NAME}.onnx"
+    voice = Voice(path, path.with_name(f"{path.name}.json"))
+    return [question(text, voice.say(text), voice.rate, text) for text in QUESTION_TEXTS]
+
+
+def _write(path: Path | None, report: Any) -> None:
+    import msgspec
+
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
+
+
+@contextmanager
+def _told_failures() -> Iterator[None]:
+    """What a user can put right is told in a line; anything else is a bug and shows itself."""
+    import wave
+
+    from rich.console import Console
+
+    from omniduplex.benchmarks.questions import QuestionError
+    from omniduplex.benchmarks.server_process import ServerStartError
+    from omniduplex.clients import DuplexClientError
+    from omniduplex.models.local.asset_sources import AssetError
+
+    known = (QuestionError, ServerStartError, DuplexClientError, AssetError, OSError, wave.Error)
+    try:
+        yield
+    except* known as group:
+        for error in _leaves(group):
+            text = f"bench failed: {error}"
+            Console(stderr=True).print(text, style="red", markup=False, soft_wrap=True)
+        failed = True
+    else:
+        failed = False
+    if failed:
+        raise typer.Exit(1)
+
+
+def _leaves(group: BaseExceptionGroup[Exception]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
