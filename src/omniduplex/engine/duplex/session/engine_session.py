@@ -159,7 +159,7 @@ class DuplexEngineSession:
             AppendText: self._refuse_text,
             CreateItem: self._conversation.create,
             RetrieveItem: self._conversation.retrieve,
-            DeleteItem: self._conversation.delete,
+            DeleteItem: self._delete,
             TruncateItem: self._conversation.truncate,
             AckPlayback: self._conversation.acknowledge,
             CreateResponse: self._output.create,
@@ -184,6 +184,10 @@ class DuplexEngineSession:
         if not self._core.capabilities.supports_barge_in:
             raise DuplexError("barge_in_unsupported", "this model cannot be interrupted")
         self._input.interrupt()
+
+    def _delete(self, command: DeleteItem) -> None:
+        self._conversation.delete(command)
+        self._output.not_awaited(command.item_id)
 
     def _refuse_text(self, command: AppendText) -> None:
         raise DuplexError(
@@ -216,6 +220,8 @@ class DuplexEngineSession:
         self._check_mutable(config)
         core.plugin.validate_config(config)
         core.config = config
+        # It was begun under what held before.
+        self._output.drop_draft()
         core.playback.policy = config.playback_commit_policy
         core.run(core.model.plan_update(core.fence, config))
         core.emit(SessionUpdated(session=self.public_object()))
@@ -232,7 +238,7 @@ class DuplexEngineSession:
                 "the voice sample of a session is fixed",
                 param="session.ref_audio",
             )
-        if config.voice != current.voice and self._core.playback.latest is not None:
+        if config.voice != current.voice and self._core.playback.made_audio:
             raise DuplexError(
                 "voice_update_after_audio_unsupported",
                 "the voice is fixed once the model has spoken",

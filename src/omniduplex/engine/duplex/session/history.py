@@ -164,11 +164,10 @@ class History:
         self._pending.append(item_id)
 
     def transcript_arrived(self, item_id: str, transcript: str) -> None:
-        """The words of a user item's audio became known; nothing happens when the item is gone."""
-        if item_id in self._pending:
-            self._pending.remove(item_id)
-        entry = self._entries.get(item_id)
-        if entry is None or isinstance(entry.item.content, msgspec.UnsetType):
+        """The words of a pending user item became known."""
+        self._pending.remove(item_id)
+        entry = self._entries[item_id]
+        if isinstance(entry.item.content, msgspec.UnsetType):
             return
         parts = tuple(
             msgspec.structs.replace(part, transcript=transcript)

@@ -188,8 +188,8 @@ class InputLane:
         turn.started = turn.speech = True
         item_id = self._item_id()
         self._core.emit(SpeechStarted(audio_start_ms=event.audio_start_ms, item_id=item_id))
-        self._core.turn_state = "user_speaking"
         self._judge_overlap()
+        self._core.turn_state = "user_speaking"
 
     def _judge_overlap(self) -> None:
         policy = self._core.config.overlap_policy
@@ -220,7 +220,7 @@ class InputLane:
         duration = self._turn.buffered_ms
         self._turn = OpenTurn()
         if not event.transcript:
-            self._core.turn_state = "idle"
+            self._core.turn_state = "assistant_generating" if self._output.active else "idle"
             self._output.drop_draft()
             self.listen("silence_or_noise")
             return
@@ -279,13 +279,15 @@ class InputLane:
         deferred = wants_response and self._output.active is not None
         commit(self._core, msgspec.structs.replace(turn, response_deferred=deferred))
         if wants_response:
-            self._output.answer_turn(turn.transcript, turn.item_id)
+            self._output.answer_turn(turn.transcript)
 
     def transcript_known(self, event: UserTranscript) -> None:
-        """The words of a turn that the client committed."""
+        """The words of a turn that the client committed; it may have been deleted meanwhile."""
+        if event.item_id not in self._core.history.pending:
+            return
         self._core.history.transcript_arrived(event.item_id, event.transcript)
         transcribed(self._core, event.item_id, event.transcript, event.seconds)
-        self._output.transcript_known(event.item_id)
+        self._output.not_awaited(event.item_id)
 
     # -- dropping input ---------------------------------------------------------------------
 

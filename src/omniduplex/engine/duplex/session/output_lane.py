@@ -34,6 +34,7 @@ from omniduplex.protocol.duplex import (
     ResponseOptions,
     StatusDetails,
     StatusError,
+    read_max_tokens,
 )
 
 ResponseEvent = (
@@ -46,6 +47,7 @@ ResponseEvent = (
     | ResponseFailed
 )
 NO_OPTIONS = ResponseOptions()
+SPEAKS_BY_ITSELF = "this model decides by itself when to speak; it takes no response"
 
 
 @dataclass(slots=True)
@@ -66,7 +68,8 @@ class OutputLane:
         self.active: Response | None = None
         self._draft: Draft | None = None
         self._deferred: ResponseOptions | None = None
-        self._awaiting_transcript_of: str | None = None
+        self._awaited: set[str] = set()
+        """User items whose words the active response waits for."""
 
     # -- starting ---------------------------------------------------------------------------
 
@@ -84,11 +87,9 @@ class OutputLane:
             )
         _check_options(options)
         if not self.start(options):
-            raise DuplexError(
-                "unsupported", "this model decides by itself when to speak; it takes no response"
-            )
+            raise DuplexError("unsupported", SPEAKS_BY_ITSELF)
 
-    def answer_turn(self, transcript: str | None, item_id: str) -> None:
+    def answer_turn(self, transcript: str | None) -> None:
         """A user turn was committed and wants an answer.
 
         `transcript` is None while its words are being recognised: the response opens now and the
@@ -99,7 +100,7 @@ class OutputLane:
             self._deferred = NO_OPTIONS
         elif transcript is None:
             self.drop_draft()
-            self._await_transcript(NO_OPTIONS, item_id)
+            self._await_transcripts(NO_OPTIONS)
         elif not self._promote(transcript):
             self.start(NO_OPTIONS)
 
@@ -111,40 +112,44 @@ class OutputLane:
     def start(self, options: ResponseOptions) -> bool:
         """Open a response and ask the model for it; false if the model speaks only by itself."""
         self.drop_draft()
-        pending = self._core.history.pending
-        if pending:
-            self._await_transcript(options, pending[-1])
+        if self._core.history.pending:
+            self._await_transcripts(options)
             return True
         key = self._core.new_id("answer")
-        response = self._new_response(key, options)
-        works = self._plan(response)
+        works = self._plan(key, options)
         if works is None:
             return False
         self._core.run(works)
-        self._open(response)
+        self._open(self._new_response(key, options))
         return True
 
-    def _plan(self, response: Response) -> Sequence[StageWork] | None:
+    def _plan(
+        self, key: str, options: ResponseOptions, extra_user_text: str | None = None
+    ) -> Sequence[StageWork] | None:
         prompt = build_prompt(
             self._core.config,
             self._core.history,
             self._core.playback,
-            options=response.options,
+            options=options,
+            extra_user_text=extra_user_text,
         )
-        return self._core.model.plan_response(self._core.fence, response.key, prompt)
+        return self._core.model.plan_response(self._core.fence, key, prompt)
 
-    def _await_transcript(self, options: ResponseOptions, item_id: str) -> None:
-        self._awaiting_transcript_of = item_id
+    def _await_transcripts(self, options: ResponseOptions) -> None:
+        self._awaited = set(self._core.history.pending)
         self._open(self._new_response(self._core.new_id("answer"), options))
 
-    def transcript_known(self, item_id: str) -> None:
-        """The words of a committed turn arrived: ask what waits for them."""
-        if self._awaiting_transcript_of != item_id or self.active is None:
+    def not_awaited(self, item_id: str) -> None:
+        """The words of a committed turn are known, or it is gone: ask what waited for them."""
+        response = self.active
+        if response is None or item_id not in self._awaited:
             return
-        self._awaiting_transcript_of = None
-        works = self._plan(self.active)
+        self._awaited.remove(item_id)
+        if self._awaited:
+            return
+        works = self._plan(response.key, response.options)
         if works is None:
-            self.fail("the model takes no response", "internal_error")
+            self.fail(SPEAKS_BY_ITSELF, "unsupported")
         else:
             self._core.run(works)
 
@@ -182,14 +187,7 @@ class OutputLane:
                 return
             self.drop_draft()
         key = self._core.new_id("answer")
-        prompt = build_prompt(
-            self._core.config,
-            self._core.history,
-            self._core.playback,
-            options=NO_OPTIONS,
-            extra_user_text=transcript,
-        )
-        works = self._core.model.plan_response(self._core.fence, key, prompt)
+        works = self._plan(key, NO_OPTIONS, transcript)
         if works is not None:
             self._core.run(works)
             self._draft = Draft(key, transcript, version)
@@ -248,8 +246,12 @@ class OutputLane:
                 self.fail(event.message)
 
     def _speak_by_itself(self, event: Speak) -> None:
-        if self.active is None:
-            self._open(self._new_response(event.key, NO_OPTIONS))
+        """The model takes a turn of its own, which ends the one before (section 7.3)."""
+        previous, self.active = self.active, None
+        if previous is not None:
+            self._awaited.clear()
+            previous.finish("completed")
+        self._open(self._new_response(event.key, NO_OPTIONS))
 
     def _finish(self, response: Response, event: ResponseEnded) -> None:
         self.active = None
@@ -270,7 +272,8 @@ class OutputLane:
         response, self.active = self.active, None
         if response is None:
             return
-        self._awaiting_transcript_of = None
+        self._deferred = None
+        self._awaited.clear()
         self._core.turn_state = "idle"
         self._core.emit_error(DuplexError(code, message))
         self._core.effects.append(DropQueuedAudio(response.response_id))
@@ -308,7 +311,7 @@ class OutputLane:
             return False
         self._core.epoch += 1
         self._core.turn_state = "idle"
-        self._awaiting_transcript_of = None
+        self._awaited.clear()
         self._core.playback.interrupt(response.record, self._core.now)
         self._core.run(self._core.model.plan_cancel(self._core.fence, response.key))
         self._core.effects.append(DropQueuedAudio(response.response_id))
@@ -349,7 +352,9 @@ class OutputLane:
         if active is not None and command.response_id in (None, active):
             self.cancel("output_audio_buffer_clear", announce_clear=True)
             return
-        if command.response_id is None and self.cut_playback() is not None:
+        latest = self._core.playback.latest
+        is_latest = latest is not None and command.response_id in (None, latest.response_id)
+        if is_latest and self.cut_playback() is not None:
             return
         self._core.emit(OutputCleared(response_id=command.response_id))
 
@@ -365,3 +370,11 @@ def _check_options(options: ResponseOptions) -> None:
         raise DuplexError(
             "bad_event", "conversation is auto or none", param="response.conversation"
         )
+    for name in ("output_modalities", "modalities"):
+        wanted = getattr(options, name)
+        if wanted is not None and not (wanted and {"audio", "text"}.issuperset(wanted)):
+            raise DuplexError(
+                "bad_event", "the modalities are audio, text or both", param=f"response.{name}"
+            )
+    for name in ("max_output_tokens", "max_response_output_tokens", "max_tokens"):
+        read_max_tokens(getattr(options, name), f"response.{name}")

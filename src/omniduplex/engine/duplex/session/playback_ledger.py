@@ -43,6 +43,8 @@ class PlaybackLedger:
 
     def __init__(self, policy: PlaybackCommitPolicy) -> None:
         self.policy = policy
+        self.made_audio = False
+        """Whether any response ever had audio."""
         self._records: dict[str, PlaybackRecord] = {}
         self._acknowledges = False
 
@@ -67,6 +69,7 @@ class PlaybackLedger:
 
     def add_audio(self, record: PlaybackRecord, duration_ms: float, now: float) -> None:
         """Audio was made and handed to the client's output at once."""
+        self.made_audio = True
         record.generated_ms += duration_ms
         record.sent_ms += duration_ms
         record.finish_at = max(now, record.finish_at) + duration_ms / 1000.0
