@@ -16,6 +16,7 @@ from omniduplex.models.local.messages import (
     TurnDrafted,
     TurnEnded,
 )
+from omniduplex.models.local.stages import ear
 from omniduplex.models.local.stages.ear import FRAME_MS, SAMPLES_PER_MS, SETTLE_MS, Ear
 from omniduplex.models.local.stages.turns import Action, Drop, Judge, Recognise, Tell
 
@@ -314,6 +315,19 @@ def test_a_commit_of_silence_has_no_words_and_costs_no_recognition() -> None:
     assert driver.recognitions == {}
 
 
+def test_silence_after_a_commit_is_not_heard_as_its_speech_again() -> None:
+    driver = Driver((0, 992), settings=MANUAL)
+    driver.answer = lambda _: "words"
+    driver.hear(1024)
+    driver.do(driver.ear.commit("item_1"))
+    driver.hear(1024)
+    driver.do(driver.ear.commit("item_2"))
+    assert driver.events == [
+        CommitHeard("item_1", "words", 1.024),
+        CommitHeard("item_2", "", 1.024),
+    ]
+
+
 def test_a_commit_ends_an_open_turn_and_the_clock_runs_on() -> None:
     driver = Driver((1024, 2048), (4064, 5056))
     driver.hear(1800)
@@ -335,6 +349,15 @@ def test_a_commit_in_a_pause_uses_the_drafts_words() -> None:
 
     assert driver.recognitions == {}
     assert driver.events[-1] == CommitHeard("item_1", "hello", 2.272)
+
+
+def test_a_commit_after_a_draft_was_taken_back_hears_what_came_after_it() -> None:
+    driver = Driver((1024, 2048), (2304, 4000))
+    driver.hear(2208)
+    driver.recognise("set a timer")
+    driver.hear(800)
+    driver.do(driver.ear.commit("item_1"))
+    assert driver.recognise("set a timer for ten minutes") == (524, 3008)
 
 
 def test_clear_forgets_the_turn_and_keeps_the_clock() -> None:
@@ -389,6 +412,26 @@ def test_a_client_that_takes_over_keeps_what_was_said() -> None:
     start, stop = driver.recognise("all of it")
     assert start <= 724
     assert stop == 2548
+
+
+def test_settings_that_were_replaced_before_they_counted_never_do() -> None:
+    driver = Driver((1024, 2048), (4064, 5056), (7072, 8064))
+    driver.answer = lambda _: "words"
+    driver.hear(1500)
+    for settings in (EarSettings(hold_ms=992), MANUAL, SERVER):
+        driver.do(driver.ear.configure(settings))
+    driver.hear(8000)
+    ends = [event.audio_end_ms for event in driver.events if isinstance(event, TurnEnded)]
+    assert ends == [2560, 5568, 8576]
+
+
+def test_an_ear_keeps_only_the_newest_audio(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ear, "MAX_HELD_MS", 2048)
+    for settings, last in ((MANUAL, 5024), (SERVER, 5024)):
+        driver = Driver((0, 6000), settings=settings)
+        driver.hear(last)
+        driver.do(driver.ear.commit("item_1"))
+        assert driver.recognise("words") == (last - 2048, last)
 
 
 def test_the_same_settings_again_change_nothing() -> None:

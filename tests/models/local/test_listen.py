@@ -1,5 +1,9 @@
+import os
 import queue
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import msgspec
@@ -41,6 +45,7 @@ from omniduplex.models.local.stages.listen_parts import (
     ListenParts,
     RemoteLanguageModel,
 )
+from omniduplex.models.local.stages.threads import nice_pool
 from omniduplex.models.local.voice import Voice
 from omniduplex.stages.messages import StageAbort, StageInput, StageOutput
 
@@ -66,7 +71,7 @@ class Room:
     answer_pool: ManualExecutor = field(default_factory=ManualExecutor)
     model: FakeLanguageModel = field(default_factory=lambda: FakeLanguageModel(DONE))
     vad_batches: list[int] = field(default_factory=list)
-    vad_states: set[int] = field(default_factory=set)
+    vad_states: dict[int, VadState] = field(default_factory=dict)
     recognised: int = 0
     broken: bool = False
     now: float = 5.0
@@ -92,7 +97,7 @@ class Room:
         self, states: Sequence[VadState], frames: Sequence[NDArray[np.float32]]
     ) -> list[float]:
         self.vad_batches.append(len(frames))
-        self.vad_states |= {id(state) for state in states}
+        self.vad_states |= {id(state): state for state in states}
         return [0.9 if float(np.abs(frame).max()) > 0.01 else 0.05 for frame in frames]
 
     def _recognise(self, pcm: bytes) -> Recognition:
@@ -196,6 +201,13 @@ def test_an_order_counts_between_the_audio_before_and_after_it(room: Room) -> No
     ]
 
 
+def test_a_clear_forgets_what_the_vad_heard(room: Room) -> None:
+    room.hear(speech(320))
+    room.stage.step([room.tell(ClearInput())])
+    room.hear(speech(320))
+    assert len(room.vad_states) == 2
+
+
 def test_new_settings_reach_the_open_ear(room: Room) -> None:
     room.open("ear", settings=EarSettings(finds_turns=False))
     room.hear(speech(1024) + silence(3000))
@@ -273,6 +285,22 @@ def test_close_ends_the_models_and_their_threads(room: Room) -> None:
     assert room.judge_pool.closed
     assert room.answer_pool.closed
     assert room.model.closed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a niceness per thread")
+def test_heavy_threads_and_the_threads_they_start_give_way() -> None:
+    def niceness() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    def niceness_of_a_child() -> int:
+        with ThreadPoolExecutor(1) as child:
+            return child.submit(niceness).result()
+
+    mine = niceness()
+    with nice_pool(1, 3, "heavy") as pool:
+        assert pool.submit(niceness).result() == min(mine + 3, 19)
+        assert pool.submit(niceness_of_a_child).result() == min(mine + 3, 19)
+    assert niceness() == mine
 
 
 def test_a_deploy_file_chooses_the_language_model() -> None:

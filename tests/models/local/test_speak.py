@@ -106,6 +106,25 @@ def test_one_answer_is_spoken_by_one_thread_at_a_time() -> None:
     assert booth.text_of("a") == "a1 a2 "
 
 
+def test_a_clause_that_comes_while_its_answer_is_spoken_waits() -> None:
+    booth = Booth()
+    booth.ask("a", "a1 ", final=False)
+    slices_before_a2: list[int] = []
+
+    def more_comes(text: str) -> None:
+        if text == "a1":
+            booth.ask("a", "a2 ")
+            booth.pool.run()
+        if text == "a2":
+            slices_before_a2.append(len(booth.out))
+
+    booth.while_saying = more_comes
+    booth.pool.run()
+    assert slices_before_a2 == [2]
+    assert [said for said in booth.said if said] == ["a1", "a2"]
+    assert booth.text_of("a") == "a1 a2 "
+
+
 def test_an_abort_silences_an_answer_at_once() -> None:
     booth = Booth()
     booth.ask("a", "a1 ", "a2 ")

@@ -33,6 +33,8 @@ from omniduplex.models.local.stages.turns import (
 SAMPLES_PER_MS = VAD_RATE // 1000
 FRAME_MS = FRAME_SAMPLES // SAMPLES_PER_MS
 UNIT_MS = 1000
+# Silence after which the words are recognised and the turn's sound is judged.
+PAUSE_MS = 160
 # A first consonant is often too quiet for the detector: audio kept before the padded start.
 PRE_ROLL_MS = 200
 MAX_HELD_MS = 300_000
@@ -160,6 +162,7 @@ class Ear:
                 prefix_padding_ms=settings.prefix_padding_ms,
                 silence_duration_ms=settings.hold_ms,
                 min_speech_duration_ms=settings.min_speech_duration_ms,
+                pause_ms=PAUSE_MS,
             ),
             frame_ms=FRAME_MS,
         )
