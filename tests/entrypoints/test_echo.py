@@ -163,6 +163,19 @@ def test_serve_says_where_to_talk_and_leaves_politely() -> None:
     assert "sk-SECRET" not in "".join(lines) + rest
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serve_can_be_stopped_while_it_loads(number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "omniduplex.entrypoints.cli.main", "serve", MODEL]
+    with subprocess.Popen([*command, "--port", "0"], stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        assert server.stderr.readline() == f"Loading {MODEL} ...\n"
+        server.send_signal(number)
+        rest = server.stderr.read()
+
+    assert server.returncode == 0
+    assert rest.endswith("Stopped.\n")
+
+
 def test_a_taken_port_is_told_in_one_line() -> None:
     with bind("127.0.0.1", 0) as taken:
         taken.listen()

@@ -18,6 +18,35 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 ANY_HOST = ("0.0.0.0", "::", "")
 
 
+class StopWishes:
+    """Ctrl+C and SIGTERM are one wish: it waits while an engine starts or stops.
+
+    An engine that is still starting cannot be told to end, and its workers would stay.
+    """
+
+    def __init__(self) -> None:
+        self._waiting = False
+        self.hold()
+
+    def hold(self) -> None:
+        """Only remember the wish from now on."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._remember)
+
+    def obey(self) -> None:
+        """Raise KeyboardInterrupt when the wish comes, or now if it has.
+
+        uvicorn takes the signals while it serves, and raises them again once it is done.
+        """
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.default_int_handler)
+        if self._waiting:
+            raise KeyboardInterrupt
+
+    def _remember(self, *_: object) -> None:
+        self._waiting = True
+
+
 def _log_level(name: str) -> str:
     if name.lower() not in LOG_LEVELS:
         raise typer.BadParameter(f"one of {', '.join(LOG_LEVELS)}")
@@ -61,14 +90,14 @@ def serve(
 
     console = Console(stderr=True)
     setup_logging(LogSettings(logging.getLevelNamesMapping()[log_level.upper()], log_json))
-    # Ctrl+C and SIGTERM are one wish; uvicorn raises the signal again once it is done.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with _port_errors(console, host, port):
         listener = bind(host, port)
     try:
+        wishes = StopWishes()
         console.print(f"Loading {model} ...", highlight=False, markup=False)
         omni = DuplexOmni(model, deploy_config=deploy_config)
         try:
+            wishes.obey()
             app = create_app(omni, served_model_name=served_model_name, api_key=api_key)
             name = served_model_name or omni.pipeline.model
             url = base_url(host, listener.getsockname()[1])
@@ -78,6 +107,7 @@ def serve(
                 sockets=[listener]
             )
         finally:
+            wishes.hold()
             omni.shutdown()
     except KeyboardInterrupt:
         console.print("Stopped.")
