@@ -38,6 +38,8 @@ ORIGINS = {
     " on the client's clock",
     "own_share_ms": "audio in + between stages + audio out, of the stages' and the client's"
     " monotonic clock: docs/benchmarks.md",
+    "turn_end_ms": "the same end of the question -> the listening stage ends the turn: what the VAD"
+    " hears as speech beyond it, and the hold",
     "hold_ms": "last frame that the VAD heard as speech -> frame that ended the turn, in audio",
     "recognition_ms": "recogniser given the turn -> its words",
     "llm_first_token_ms": "prompt at the listening stage -> first token",
@@ -58,6 +60,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     cut_short: int
     """Answers that began in a pause of the question and were cancelled by its rest."""
     first_audio_ms: float | None = None
+    turn_end_ms: float | None = None
     stages: StageTimes = StageTimes()
     own: OwnShare | None = None
 
@@ -67,6 +70,7 @@ class LatencyFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     first_audio_ms: Summary | None
     own_share_ms: Summary | None
+    turn_end_ms: Summary | None
     hold_ms: Summary | None
     recognition_ms: Summary | None
     llm_first_token_ms: Summary | None
@@ -111,7 +115,7 @@ class Conversation:
         self._client = client
         self._clock = clock
         self._vad = vad
-        self._microphone = Microphone(client, clock)
+        self._microphone = Microphone(client.append_audio, clock)
         self._events = client.events()
         self._one_clock = urlsplit(client.url).hostname in LOOPBACK
 
@@ -164,10 +168,17 @@ class Conversation:
         )
         if not completed or answer.first_audio_at is None:
             return turn
-        latency_s = answer.first_audio_at - self._microphone.spoken_at(spoken)
+        spoken_at = self._microphone.spoken_at(spoken)
         return msgspec.structs.replace(
-            turn, first_audio_ms=latency_s * MS_PER_S, own=self._own_share(answer)
+            turn,
+            first_audio_ms=(answer.first_audio_at - spoken_at) * MS_PER_S,
+            turn_end_ms=self._turn_end_ms(answer, spoken_at),
+            own=self._own_share(answer),
         )
+
+    def _turn_end_ms(self, answer: _Answer, spoken_at: float) -> float | None:
+        ended_at = answer.stages.at_turn_end
+        return None if ended_at is None or not self._one_clock else (ended_at - spoken_at) * 1000
 
     def _own_share(self, answer: _Answer) -> OwnShare | None:
         if not self._one_clock or answer.turn_end_ms is None or answer.first_audio_at is None:
@@ -213,7 +224,6 @@ def session_config(vad: Vad) -> SessionConfig:
         input_audio=AudioFormat(rate_hz=RATE_HZ),
         turn_detection=detection,
         auto_response=vad != "none",
-        overlap_policy="barge_in_on_speech",
     )
 
 
@@ -263,6 +273,7 @@ def _figures(turns: Sequence[Turn]) -> LatencyFigures:
     return LatencyFigures(
         first_audio_ms=summarise([turn.first_audio_ms for turn in turns]),
         own_share_ms=ms(lambda turn: turn.own.total_s if turn.own else None),
+        turn_end_ms=summarise([turn.turn_end_ms for turn in turns]),
         hold_ms=ms(lambda turn: turn.stages.hold_s),
         recognition_ms=ms(lambda turn: turn.stages.asr_s),
         llm_first_token_ms=ms(lambda turn: turn.stages.llm_first_token_s),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Awaitable, Callable
 
-from omniduplex.clients import Clock, DuplexClientBase
+from omniduplex.clients import Clock
 
 RATE_HZ = 16_000
 SAMPLE_BYTES = 2
@@ -16,8 +17,8 @@ CHUNK_SAMPLES = RATE_HZ * CHUNK_MS // 1000
 class Microphone:
     """Sends 40 ms of 16 kHz PCM whenever 40 ms have passed; positions are in samples."""
 
-    def __init__(self, client: DuplexClientBase, clock: Clock) -> None:
-        self._client = client
+    def __init__(self, append: Callable[[bytes], Awaitable[object]], clock: Clock) -> None:
+        self._append = append
         self._clock = clock
         self._started_at = 0.0
         self._sent_at: list[float] = []
@@ -32,7 +33,7 @@ class Microphone:
             size = CHUNK_SAMPLES * SAMPLE_BYTES
             chunk, self._queued = self._queued[:size], self._queued[size:]
             self._sent_at.append(self._clock.now())
-            await self._client.append_audio(chunk.ljust(size, b"\0"))
+            await self._append(chunk.ljust(size, b"\0"))
             for position, sent in self._waiting:
                 if position <= self.position:
                     sent.set()

@@ -12,6 +12,7 @@ from omniduplex.benchmarks.summary import Summary
 ROWS = {
     "first_audio_ms": "end of speech to first audio",
     "own_share_ms": "of it, our own share",
+    "turn_end_ms": "end of speech to end of turn",
     "hold_ms": "silence that ended the turn",
     "recognition_ms": "recognition",
     "llm_first_token_ms": "language model, first token",

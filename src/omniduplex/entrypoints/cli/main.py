@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from omniduplex.entrypoints.cli import bench
 from omniduplex.entrypoints.cli.serve import serve
 from omniduplex.entrypoints.cli.talk import talk
 
@@ -18,6 +19,7 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.command()(talk)
+app.add_typer(bench.app, name="bench")
 
 
 @app.command()

@@ -1,0 +1,92 @@
+"""Both benchmarks as they are typed, briefly: what they report, never how fast it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.models.local.conftest import asset
+from typer.testing import CliRunner
+
+from omniduplex.audio.wav import write_wav
+from omniduplex.benchmarks.questions import QUESTION_TEXTS
+from omniduplex.entrypoints.cli.main import app
+from omniduplex.models.local.assets import load_manifest
+
+
+def bench(*arguments: str, report: Path) -> dict[str, Any]:
+    result = CliRunner().invoke(app, ["bench", *arguments, "--json", str(report)])
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(report.read_bytes())
+    return found
+
+
+def check_machine(machine: dict[str, Any]) -> None:
+    assert machine["cores"] >= 1
+    assert {"omniduplex", "msgspec", "websockets"} <= set(machine["packages"])
+
+
+@pytest.mark.e2e
+def test_overhead_reports_cpu_per_pair_beside_a_bare_loop(tmp_path: Path) -> None:
+    report = bench(
+        "overhead", "--sessions", "3", "--seconds", "3", report=tmp_path / "new" / "overhead.json"
+    )
+    check_machine(report["machine"])
+    assert (report["sessions"], report["frame_ms"]) == (3, 80)
+    assert report["ratio"] > 0
+    for side in (report["stack"], report["baseline"]):
+        frames = 3 * side["seconds"] / 0.08
+        assert side["pairs"] == pytest.approx(frames, rel=0.2)
+        assert side["cpu_s"] > 0
+        assert side["cpu_us_per_pair"] > 0
+        assert side["added_latency_ms"]["count"] == side["pairs"] - side["late"]
+        assert 0 < side["added_latency_ms"]["p50"] <= side["added_latency_ms"]["p95"]
+    assert set(report["origins"]) == {"cpu_us_per_pair", "added_latency_ms"}
+
+
+@pytest.mark.local
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("vad", ["server_vad", "none"])
+def test_latency_reports_every_turn_and_its_stages(tmp_path: Path, vad: str) -> None:
+    for name in load_manifest().default_names():
+        asset(name)
+    report = bench("latency", "--turns", "2", "--vad", vad, report=tmp_path / "latency.json")
+    check_machine(report["machine"])
+    assert (report["completed"], report["failed"], report["vad"]) == (2, 0, vad)
+    assert 0 <= report["word_error_rate"] <= 0.5
+    figures = report["figures"]
+    assert set(figures) == set(report["origins"])
+    hears_turns = vad == "server_vad"
+    assert [turn["said"] for turn in report["turns"]] == list(QUESTION_TEXTS[:2])
+    for turn in report["turns"]:
+        assert (turn["question"], turn["status"]) == (turn["said"], "completed")
+        assert turn["first_audio_ms"] > 0
+        assert turn["stages"]["tts_first_s"] > 0
+        assert turn["stages"]["llm_first_token_s"] <= turn["stages"]["llm_first_clause_s"]
+        assert (turn["own"] is not None) == hears_turns
+    if hears_turns:
+        assert figures["hold_ms"]["min"] >= 500
+        for turn in report["turns"]:
+            own = turn["own"]
+            parts = own["audio_in_s"] + own["between_stages_s"] + own["audio_out_s"]
+            assert own["total_s"] == pytest.approx(parts)
+            assert 0 < own["total_s"] * 1000 < turn["first_audio_ms"]
+
+
+def test_a_folder_without_recordings_is_told_in_a_line(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["bench", "latency", "--questions", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "bench failed" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_server_that_is_not_there_is_told_in_a_line(tmp_path: Path) -> None:
+    write_wav(tmp_path / "a.wav", b"\0\x40" * 1600, 16_000)
+    result = CliRunner().invoke(
+        app,
+        ["bench", "latency", "--url", "ws://127.0.0.1:9", "--questions", str(tmp_path)],
+    )
+    assert result.exit_code == 1
+    assert "bench failed: cannot connect" in result.output

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from websockets.sync.client import connect
+
+from omniduplex.benchmarks.frames import APPEND_BYTES
+from omniduplex.benchmarks.server_process import ServerStartError, serve
+from omniduplex.protocol.duplex import AppendAudio, encode_command
+
+BASELINE = [sys.executable, "-m", "omniduplex.benchmarks.baseline"]
+PARENT_OF_A_BUSY_CHILD = """
+import signal, subprocess, sys
+child = "import time\\nwhile time.process_time() < 0.3: pass\\nprint(flush=True)\\ninput()"
+with subprocess.Popen(
+    [sys.executable, "-c", child], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+) as process:
+    process.stdout.readline()
+    print("baseline ws://127.0.0.1:9", file=sys.stderr, flush=True)
+    signal.pause()  # the child ends with our end of its stdin
+"""
+
+
+@pytest.mark.e2e
+def test_a_server_is_found_answers_and_is_gone_after_the_block() -> None:
+    with serve(BASELINE) as server:
+        with connect(server.url, compression=None) as socket:
+            socket.send(encode_command(AppendAudio(audio=bytes(APPEND_BYTES))))
+            assert "response.output_audio.delta" in str(socket.recv())
+        assert server.cpu_seconds() > 0
+        pid = server.pid
+    alive = subprocess.run(["ps", "-p", str(pid)], capture_output=True, check=False)
+    assert alive.returncode != 0
+
+
+def test_the_time_of_children_counts() -> None:
+    with serve([sys.executable, "-c", PARENT_OF_A_BUSY_CHILD]) as server:
+        assert server.cpu_seconds() >= 0.3
+
+
+def test_a_server_that_dies_at_the_start_tells_why() -> None:
+    code = "import sys; sys.exit('no weights here')"
+    with (
+        pytest.raises(ServerStartError, match="no weights here"),
+        serve([sys.executable, "-c", code]),
+    ):
+        pass
