@@ -33,7 +33,7 @@ class CommittedTurn(msgspec.Struct, frozen=True, kw_only=True):
     response_deferred: bool = False
 
 
-def commit(core: SessionCore, turn: CommittedTurn) -> None:
+def commit_turn(core: SessionCore, turn: CommittedTurn) -> None:
     """Add the turn to the history and emit its fan-out.
 
     The contract (section 7.1) announces the item before the commit, the OpenAI API after it.

@@ -119,7 +119,19 @@ class Conversation:
                 f"conversation.item.retrieve: no item {command.item_id!r} in this conversation",
                 param="item_id",
             )
-        self._core.emit(ItemRetrieved(item=self._core.history.get(command.item_id).item))
+        self._core.emit(ItemRetrieved(item=self._as_heard(self._core.history.get(command.item_id))))
+
+    def _as_heard(self, entry: HistoryEntry) -> Item:
+        item = entry.item
+        record = self._core.playback.get(entry.response_id) if entry.response_id else None
+        if record is None or not record.cut_off or isinstance(item.content, UnsetType):
+            return item
+        text = heard_text(entry, self._core.playback)
+        parts = tuple(
+            msgspec.structs.replace(part, transcript=text) if part.type == "output_audio" else part
+            for part in item.content
+        )
+        return msgspec.structs.replace(item, content=parts)
 
     def delete(self, command: DeleteItem) -> None:
         """Take an item out."""
@@ -127,7 +139,7 @@ class Conversation:
         if entry.item.status == "in_progress":
             raise DuplexError("bad_event", "the item is still being made", param="item_id")
         self._core.history.remove(command.item_id)
-        if entry.response_id is not None:
+        if entry.response_id is not None and entry.spoken is not None:
             self._core.playback.forget(entry.response_id)
         facts = ItemFacts(type="conversation.item.deleted", item_id=command.item_id)
         self._core.emit(ItemDeleted(item_id=command.item_id, event=facts))
@@ -141,7 +153,7 @@ class Conversation:
         if not command.audio_end_ms >= 0:
             raise DuplexError("bad_event", "audio_end_ms must be >= 0", param="audio_end_ms")
         cut = self._core.playback.truncate(record, command.audio_end_ms)
-        self._show_heard(entry)
+        self._core.history.touch()
         end_ms = int(record.cap_ms or 0)
         facts = ItemFacts(
             type="conversation.item.truncated", item_id=command.item_id, truncated=cut
@@ -173,6 +185,8 @@ class Conversation:
         entry, record = self._acknowledged_entry(command)
         if not command.played_ms >= 0:
             raise DuplexError("bad_event", "played_ms must be >= 0", param="played_ms")
+        if command.committed_ms is not None and not command.committed_ms >= 0:
+            raise DuplexError("bad_event", "committed_ms must be >= 0", param="committed_ms")
         if command.truncate:
             heard = command.played_ms if command.committed_ms is None else command.committed_ms
             self._core.playback.truncate(record, heard)
@@ -182,7 +196,7 @@ class Conversation:
                 record, command.played_ms, command.committed_ms
             )
         if changed and entry is not None:
-            self._show_heard(entry)
+            self._core.history.touch()
         self._acknowledged(
             f"item_{record.response_id}",
             record,
@@ -211,25 +225,6 @@ class Conversation:
         item_id = f"item_{record.response_id}"
         entry = self._core.history.get(item_id) if item_id in self._core.history else None
         return entry, record
-
-    def _show_heard(self, entry: HistoryEntry) -> None:
-        """An answer that is over and cut off shows the words that were heard, from now on."""
-        item = entry.item
-        self._core.history.touch()
-        if item.status != "cancelled" and not self._is_capped(entry):
-            return
-        text = heard_text(entry, self._core.playback)
-        if isinstance(item.content, UnsetType):
-            return
-        parts = tuple(
-            msgspec.structs.replace(part, transcript=text) if part.type == "output_audio" else part
-            for part in item.content
-        )
-        self._core.history.replace(msgspec.structs.replace(item, content=parts))
-
-    def _is_capped(self, entry: HistoryEntry) -> bool:
-        record = self._core.playback.get(entry.response_id) if entry.response_id else None
-        return record is not None and record.cap_ms is not None
 
     def _acknowledged(
         self, item_id: str, record: PlaybackRecord, *, truncate: bool, committed: bool

@@ -133,12 +133,14 @@ class DuplexEngineSession:
                 self._stage_lost(item)
             case AudioReady():
                 self._input.converted(item)
+                self._release()
             case CloseRequest():
                 self._close(item)
             case OutputOverflow():
                 self._output_overflowed(item)
             case _:
                 self._command(item)
+                self._release()
         return self._taken()
 
     def _taken(self) -> list[Effect]:
@@ -150,9 +152,9 @@ class DuplexEngineSession:
     def _table(self) -> dict[type[RealtimeCommand], Callable[[Any], None]]:
         """Which part answers which command."""
         return {
-            AppendAudio: self._input.take,
-            Commit: self._input.take,
-            InputCommit: self._input.take,
+            AppendAudio: self._input.append,
+            Commit: self._input.commit,
+            InputCommit: self._input.commit,
             ClearInput: lambda _: self._input.clear(),
             CancelInput: lambda _: self._input.interrupt(),
             BargeIn: self._barge_in,
@@ -175,10 +177,16 @@ class DuplexEngineSession:
         try:
             if isinstance(command, SignalTurn):
                 command = resolve_signal(command)
-            self._handlers[type(command)](command)
+            if not self._input.hold(command):
+                self._handlers[type(command)](command)
         except DuplexError as error:
             error.event_id = command.event_id
             self._core.emit_error(error)
+
+    def _release(self) -> None:
+        """Handle the commands that need not wait for audio before them any more."""
+        while (command := self._input.release()) is not None:
+            self._command(command)
 
     def _barge_in(self, command: BargeIn) -> None:
         if not self._core.capabilities.supports_barge_in:

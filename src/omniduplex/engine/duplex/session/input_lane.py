@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 import msgspec
@@ -18,16 +17,18 @@ from omniduplex.engine.duplex.model_events import (
 )
 from omniduplex.engine.duplex.session.commit_fanout import (
     CommittedTurn,
-    commit,
+    commit_turn,
     transcribed,
 )
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.effects import Prepare
+from omniduplex.engine.duplex.session.held_commands import HeldCommands
 from omniduplex.engine.duplex.session.inputs import AudioReady
 from omniduplex.engine.duplex.session.output_lane import OutputLane
 from omniduplex.protocol.duplex import (
     AppendAudio,
     AudioFormat,
+    CancelResponse,
     Commit,
     DuplexError,
     InputCleared,
@@ -35,6 +36,7 @@ from omniduplex.protocol.duplex import (
     ListenDecision,
     ListenResponse,
     OverlapDecision,
+    RealtimeCommand,
     ResponseFacts,
     SpeechStarted,
     SpeechStopped,
@@ -43,8 +45,6 @@ from omniduplex.protocol.duplex import (
 
 INLINE_BYTES = 64 * 1024
 """Appends up to this size are converted on the loop: 1.3 s at 24 kHz, under half a millisecond."""
-
-OrderedInput = AppendAudio | Commit | InputCommit
 
 
 @dataclass(slots=True)
@@ -61,8 +61,8 @@ class OpenTurn:
 class InputLane:
     """The open turn and the way of its audio into the model.
 
-    While a large append is converted off the loop, the inputs behind it wait in `_held`, so that
-    order is kept and a cancel can still overtake.
+    While a large append is converted off the loop, the commands behind it wait in `_held`, so
+    that order is kept and a cancel can still overtake.
     """
 
     def __init__(self, core: SessionCore, output: OutputLane) -> None:
@@ -71,65 +71,57 @@ class InputLane:
         self._turn = OpenTurn()
         self._format = core.config.input_format
         self._decoder: InputDecoder | None = None
-        self._held: deque[OrderedInput] = deque()
-        self._converting: int | None = None
-        self._tickets = 0
+        self._held = HeldCommands()
 
     # -- audio in ---------------------------------------------------------------------------
 
-    def take(self, command: OrderedInput) -> None:
-        """An input whose place in the order counts."""
-        if self._converting is not None:
-            self._held.append(command)
-        elif isinstance(command, AppendAudio):
-            self._append(command)
-        else:
-            self._commit(command)
+    def hold(self, command: RealtimeCommand) -> bool:
+        """Keep a command back if it has to wait for audio before it."""
+        if isinstance(command, CancelResponse) and self._output.active is not None:
+            self._held.forgo_answers()
+        return self._held.hold(command)
 
-    def _append(self, command: AppendAudio) -> None:
+    def release(self) -> RealtimeCommand | None:
+        """The next command that was kept back and need not wait any more."""
+        return self._held.release()
+
+    def append(self, command: AppendAudio) -> None:
+        """Audio for the open turn."""
         if command.video_frames:
             raise DuplexError(
                 "invalid_input_modality", "this model takes no video", param="video_frames"
             )
+        wanted = parse_append_format(command, self._core.config.input_format)
+        self._reserve(len(command.audio))
         if self._wants_barge_in(command):
             self._output.cancel("barge_in")
         if not command.audio:
             return
-        decoder = self._decoder_for(parse_append_format(command, self._core.config.input_format))
-        self._reserve(len(command.audio))
+        decoder = self._decoder_for(wanted)
         if len(command.audio) > INLINE_BYTES:
-            self._tickets += 1
-            self._converting = self._tickets
-            audio = command.audio
-            self._held.appendleft(msgspec.structs.replace(command, audio=b""))
-            self._core.effects.append(Prepare(self._tickets, lambda: decoder.process(audio)))
+            ticket = self._held.begin(command)
+            self._core.effects.append(Prepare(ticket, lambda: decoder.process(command.audio)))
             return
         try:
             pcm = decoder.process(command.audio)
         except ValueError as error:
-            self._turn.buffered_bytes -= len(command.audio)
-            raise DuplexError("bad_audio", str(error), param="audio") from error
+            raise self._bad_audio(command, str(error)) from error
         self._heard(command, pcm)
 
     def converted(self, ready: AudioReady) -> None:
-        """A large append is converted: take it, then all that waited behind it."""
-        if ready.ticket != self._converting:
+        """A large append is converted."""
+        command = self._held.finish(ready.ticket)
+        if command is None:
             return
-        self._converting = None
-        command = self._held.popleft()
-        assert isinstance(command, AppendAudio)
-        if ready.error is not None:
-            error = DuplexError("bad_audio", ready.error, param="audio", event_id=command.event_id)
-            self._core.emit_error(error)
-        else:
+        if ready.error is None:
             self._heard(command, ready.pcm)
-        while self._held and self._converting is None:
-            held = self._held.popleft()
-            try:
-                self.take(held)
-            except DuplexError as error:
-                error.event_id = held.event_id
-                self._core.emit_error(error)
+        else:
+            self._core.emit_error(self._bad_audio(command, ready.error))
+
+    def _bad_audio(self, command: AppendAudio, message: str) -> DuplexError:
+        """Give the room of such audio back, and name what was wrong with it."""
+        self._reserve(-len(command.audio))
+        return DuplexError("bad_audio", message, param="audio", event_id=command.event_id)
 
     def _heard(self, command: AppendAudio, pcm: bytes) -> None:
         rate = self._core.plugin.input_rate_hz
@@ -155,7 +147,7 @@ class InputLane:
 
     def _wants_barge_in(self, command: AppendAudio) -> bool:
         asked = command.overlap_action in ("barge_in", "interrupt", "cancel")
-        return command.force_barge_in or asked
+        return self._core.capabilities.supports_barge_in and (command.force_barge_in or asked)
 
     def _decoder_for(self, wanted: AudioFormat) -> InputDecoder:
         if self._decoder is None or wanted != self._format:
@@ -239,7 +231,8 @@ class InputLane:
 
     # -- turns that the client ends ---------------------------------------------------------
 
-    def _commit(self, command: Commit | InputCommit) -> None:
+    def commit(self, command: Commit | InputCommit) -> None:
+        """Seal the open turn."""
         turn = self._turn
         empty = not turn.speech if self._core.config.decides_turns else turn.buffered_ms <= 0
         if empty and command.is_speech is not False:
@@ -277,7 +270,7 @@ class InputLane:
     def _seal(self, turn: CommittedTurn, *, wants_response: bool) -> None:
         """Commit the turn, then answer it if that is wanted."""
         deferred = wants_response and self._output.active is not None
-        commit(self._core, msgspec.structs.replace(turn, response_deferred=deferred))
+        commit_turn(self._core, msgspec.structs.replace(turn, response_deferred=deferred))
         if wants_response:
             self._output.answer_turn(turn.transcript)
 
@@ -299,18 +292,22 @@ class InputLane:
     def interrupt(self) -> None:
         """`input.cancel` and `barge_in`: drop open input, stop the answer, advance the epoch."""
         self._drop_open()
+        self._held.forgo_answers()
         if not self._output.cancel("barge_in"):
             self._core.epoch += 1
             if self._output.cut_playback() is None:
                 self._core.emit(InputCleared())
 
     def _drop_open(self) -> None:
-        self._converting = None
-        self._held.clear()
-        if self._decoder is not None:
+        self._output.drop_draft()
+        was_converting = self._held.converting
+        if not self._held.drop_open():
+            return  # all that is heard belongs to a commit that waits its turn
+        if was_converting:
+            self._decoder = None  # another thread is at work with it
+        elif self._decoder is not None:
             self._decoder.reset()
         self._turn = OpenTurn()
-        self._output.drop_draft()
         self._core.run(self._core.model.plan_clear(self._core.fence))
 
     def listen(self, reason: str) -> None:

@@ -24,6 +24,11 @@ class PlaybackRecord:
     cap_ms: float | None = None
     interrupted_at_ms: float | None = None
 
+    @property
+    def cut_off(self) -> bool:
+        """Whether the user was kept from hearing all of it."""
+        return self.cap_ms is not None or self.interrupted_at_ms is not None
+
     def cursor(self) -> PlaybackCursor:
         """The four positions as the wire shows them, whole ms rounded down."""
         return PlaybackCursor(
@@ -101,7 +106,7 @@ class PlaybackLedger:
 
     def playing(self, record: PlaybackRecord, now: float) -> bool:
         """Whether the client still has audio of this response to play."""
-        if record.cap_ms is not None or record.interrupted_at_ms is not None:
+        if record.cut_off:
             return False
         if self.policy == "ack_only" or self._acknowledges:
             return record.committed_ms < int(record.sent_ms)
@@ -116,5 +121,7 @@ class PlaybackLedger:
         if record.cap_ms is not None:
             return record.cap_ms
         if self.policy == "ack_only" or record.committed_ms > 0:
+            return record.committed_ms
+        if record.interrupted_at_ms is not None and self._acknowledges:
             return record.committed_ms
         return record.interrupted_at_ms

@@ -341,8 +341,7 @@ class Response:
         parts: list[ContentPart] = []
         if self._audio_part and (self._spoke or not self._text_part):
             transcript = self.spoken.text
-            cut_off = ending == "cancelled" or self.record.cap_ms is not None
-            if cut_off and self.in_history:
+            if self.record.cut_off and self.in_history:
                 transcript = heard_text(self.core.history.get(self.item_id), self.core.playback)
             parts.append(ContentPart(type="output_audio", transcript=transcript))
         if self._text_part:
