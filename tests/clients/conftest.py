@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 
 import pytest
-
-from omniduplex.clients import DuplexClient, DuplexClientBase, InlineDuplexClient
 from tests.clients.scripted import (
     MODEL,
     InlinePeer,
@@ -15,6 +12,8 @@ from tests.clients.scripted import (
     WebSocketPeer,
     serve_peer,
 )
+
+from omniduplex.clients import DuplexClient, DuplexClientBase, InlineDuplexClient
 
 
 @pytest.fixture
@@ -38,11 +37,12 @@ def jumping_clock() -> JumpingClock:
 
 
 @pytest.fixture
-async def websocket_peer(peer: Peer, anyio_backend: str) -> AsyncIterator[tuple[WebSocketPeer, str]]:
+async def websocket_peer(
+    peer: Peer, anyio_backend: str
+) -> AsyncIterator[tuple[WebSocketPeer, str]]:
     served = WebSocketPeer(peer)
-    async with aclosing(serve_peer(served)) as urls:
-        async for url in urls:
-            yield served, url
+    async with serve_peer(served) as url:
+        yield served, url
 
 
 @pytest.fixture(params=["websocket", "inline"])
@@ -53,6 +53,5 @@ async def client(
     if request.param == "inline":
         yield InlineDuplexClient(InlinePeer(peer), model=MODEL, clock=clock)
         return
-    async with aclosing(serve_peer(WebSocketPeer(peer))) as urls:
-        async for url in urls:
-            yield DuplexClient(url, model=MODEL, clock=clock)
+    async with serve_peer(WebSocketPeer(peer)) as url:
+        yield DuplexClient(url, model=MODEL, clock=clock)

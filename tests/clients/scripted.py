@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from websockets.asyncio.server import ServerConnection, serve
@@ -20,6 +21,7 @@ from omniduplex.protocol.duplex import (
     DuplexEvent,
     DuplexResponse,
     DuplexSessionConfig,
+    DuplexSessionObject,
     EventAck,
     ListenDecision,
     ListenResponse,
@@ -171,6 +173,7 @@ class WebSocketPeer:
         socket.transport.abort()
 
 
+@asynccontextmanager
 async def serve_peer(peer: WebSocketPeer) -> AsyncIterator[str]:
     """The peer's URL, while it is served on loopback."""
     async with serve(peer.serve, "127.0.0.1", 0, compression=None) as server:
@@ -184,6 +187,7 @@ class VirtualClock(Clock):
     def __init__(self) -> None:
         self._now = 0.0
         self._sleepers: list[tuple[float, asyncio.Event]] = []
+        self._asleep = asyncio.Event()
 
     def now(self) -> float:
         return self._now
@@ -193,12 +197,14 @@ class VirtualClock(Clock):
             return
         woken = asyncio.Event()
         self._sleepers.append((self._now + seconds, woken))
+        self._asleep.set()
         await woken.wait()
 
     async def sleeping(self, count: int = 1) -> None:
         """Wait until so many sleepers wait for time to pass."""
         while len(self._sleepers) < count:
-            await asyncio.sleep(0)
+            self._asleep.clear()
+            await self._asleep.wait()
 
     def advance(self, seconds: float) -> None:
         self._now += seconds
@@ -209,23 +215,37 @@ class VirtualClock(Clock):
 
 
 class JumpingClock(Clock):
-    """Time that jumps ahead to whatever somebody waits for; `slept` is every wait, in s."""
+    """Time that jumps to the first thing awaited once everybody has had their say.
+
+    `slept` is every wait in s.
+    """
 
     def __init__(self) -> None:
         self._now = 100.0
+        self._alarms: list[float] = []
         self.slept: list[float] = []
 
     def now(self) -> float:
         return self._now
 
     async def sleep(self, seconds: float) -> None:
-        if seconds > 0:
-            self.slept.append(seconds)
-            self._now += seconds
-        await asyncio.sleep(0)
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        self.slept.append(seconds)
+        alarm = self._now + seconds
+        self._alarms.append(alarm)
+        try:
+            while self._now < alarm:
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                if alarm == min(self._alarms):
+                    self._now = max(self._now, alarm)
+        finally:
+            self._alarms.remove(alarm)
 
 
-def session_of(config: DuplexSessionConfig) -> object:
+def session_of(config: DuplexSessionConfig) -> DuplexSessionObject:
     return session_object(
         config,
         session_id=SESSION_ID,

@@ -7,6 +7,17 @@ import tracemalloc
 
 import pytest
 from msgspec import UNSET
+from tests.clients.scripted import (
+    MODEL,
+    SESSION_ID,
+    InlinePeer,
+    JumpingClock,
+    Peer,
+    audio,
+    created,
+    done,
+    words,
+)
 
 from omniduplex.clients import (
     DuplexClientBase,
@@ -39,17 +50,6 @@ from omniduplex.protocol.duplex import (
     TruncateItem,
     UpdateSession,
     error_event,
-)
-from tests.clients.scripted import (
-    MODEL,
-    SESSION_ID,
-    InlinePeer,
-    JumpingClock,
-    Peer,
-    audio,
-    created,
-    done,
-    words,
 )
 
 pytestmark = pytest.mark.anyio
@@ -182,9 +182,7 @@ async def test_every_verb_is_one_command(client: DuplexClientBase, peer: Peer) -
     assert answered.response == ResponseOptions(instructions="Sing.")
 
 
-async def test_events_come_in_order_to_every_consumer(
-    client: DuplexClientBase, peer: Peer
-) -> None:
+async def test_events_come_in_order_to_every_consumer(client: DuplexClientBase, peer: Peer) -> None:
     async with client:
         one, two = client.events(), aiter(client)
         peer.emit(created("r"), audio("r", bytes(4)), done("r"))

@@ -43,6 +43,12 @@ class Subscription(Generic[T]):
         self._failure = failure
         self._ready.set()
 
+    def drain(self) -> list[T]:
+        """Everything that waits here now, without waiting for more."""
+        items = list(self._items)
+        self._items.clear()
+        return items
+
     def __aiter__(self) -> Subscription[T]:
         return self
 
