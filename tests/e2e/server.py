@@ -1,0 +1,102 @@
+"""`omniduplex serve` in a process of its own, as a person starts it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 20.0
+
+_LISTENS = re.compile(r"browser\s+http://(\S+?)/?\s*$")
+
+
+class Server:
+    """A server that listens at `address` (host:port); `log` is all that it has said."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.log: list[str] = []
+        self._address: Future[str] = Future()
+        assert process.stderr is not None
+        self._reader = threading.Thread(target=self._read, args=(process.stderr,), name="log")
+        self._reader.start()
+
+    @property
+    def address(self) -> str:
+        return self._address.result(START_TIMEOUT_S)
+
+    @property
+    def url(self) -> str:
+        return f"ws://{self.address}"
+
+    @property
+    def http(self) -> str:
+        return f"http://{self.address}"
+
+    def family(self) -> list[int]:
+        """The process ids of the server and of all its descendants."""
+        found = [self.process.pid]
+        for pid in found:  # it grows while we walk it
+            for children in Path(f"/proc/{pid}/task").glob("*/children"):
+                with suppress(FileNotFoundError):  # a thread that has just ended
+                    found += map(int, children.read_text("ascii").split())
+        return found
+
+    def stop(self) -> int:
+        """Ask it to end; returns its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        self._reader.join(STOP_TIMEOUT_S)
+        return code
+
+    def _read(self, stream: IO[str]) -> None:
+        for line in stream:
+            self.log.append(line)
+            if not self._address.done() and (listens := _LISTENS.search(line)):
+                self._address.set_result(listens[1])
+        if not self._address.done():
+            told = "".join(self.log)
+            self._address.set_exception(RuntimeError(f"the server did not start:\n{told}"))
+
+
+def alive(pid: int) -> bool:
+    """Whether a process still runs; one that only waits to be reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@contextmanager
+def serve(*arguments: str) -> Iterator[Server]:
+    """Start `omniduplex serve` on a free loopback port, and end it after the block."""
+    command: Sequence[str] = [
+        sys.executable,
+        "-m",
+        "omniduplex.entrypoints.cli.main",
+        "serve",
+        *arguments,
+        "--port",
+        "0",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        server = Server(process)
+        try:
+            assert server.address
+            yield server
+        finally:
+            server.stop()

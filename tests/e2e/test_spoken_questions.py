@@ -1,0 +1,129 @@
+"""A person asks, the embedded model answers in a voice, over the wire and in real time."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+from tests.e2e.recordings import Microphone, Recording, recordings
+from tests.e2e.server import Server
+
+from omniduplex.audio.resample import StreamResampler
+from omniduplex.benchmarks.wer import total_error_rate
+from omniduplex.clients import DuplexClient, EventCollector, wire_type
+from omniduplex.clients.presets.local import create_duplex_session_config
+from omniduplex.models.local.asr import Recognizer
+from omniduplex.protocol.duplex import ResponseDone, TranscriptionCompleted
+
+pytestmark = [pytest.mark.e2e, pytest.mark.local, pytest.mark.timeout(180)]
+
+MODEL = "omniduplex/local"
+ANSWER_TIMEOUT_S = 40.0
+CALLERS = 2
+QUESTIONS = recordings()
+# What the first milestone promises.
+MAX_QUESTION_WER = 0.15
+MAX_ANSWER_WER = 0.20
+
+# The way of one spoken turn, of which everything else hangs.
+TURN = [
+    "input_audio_buffer.speech_started",
+    "input_audio_buffer.speech_stopped",
+    "input_audio_buffer.committed",
+    "conversation.item.input_audio_transcription.completed",
+    "response.created",
+    "response.output_audio.delta",
+    "response.output_audio.done",
+    "response.done",
+]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One question, and all that came back for it."""
+
+    question: Recording
+    collector: EventCollector
+
+    @property
+    def heard(self) -> str:
+        """The user's words as the server heard them."""
+        events = self.collector.events
+        return " ".join(e.transcript for e in events if isinstance(e, TranscriptionCompleted))
+
+    @property
+    def response_id(self) -> str:
+        (only,) = self.collector.response_ids
+        return only
+
+
+async def ask(url: str, question: Recording) -> Exchange:
+    config = create_duplex_session_config(
+        instructions="Answer in one short sentence.", temperature=0.0
+    )
+    collector = EventCollector()
+    async with DuplexClient(url, model=MODEL, config=config) as client:
+        consuming = asyncio.create_task(collector.consume(client))
+        answered = client.wait_for(ResponseDone, timeout_s=ANSWER_TIMEOUT_S)
+        async with Microphone(client.append_audio).open() as microphone:
+            microphone.say(question)
+            await answered
+    await consuming
+    return Exchange(question, collector)
+
+
+async def ask_all(url: str) -> list[Exchange]:
+    lines = asyncio.Semaphore(CALLERS)
+
+    async def call(question: Recording) -> Exchange:
+        async with lines:
+            return await ask(url, question)
+
+    return await asyncio.gather(*map(call, QUESTIONS))
+
+
+@pytest.fixture(scope="module")
+def exchanges(local_server: Server) -> list[Exchange]:
+    return asyncio.run(ask_all(local_server.url))
+
+
+def test_every_question_takes_its_way(exchanges: list[Exchange]) -> None:
+    for exchange in exchanges:
+        seen = list(dict.fromkeys(map(wire_type, exchange.collector.events)))
+        assert [kind for kind in seen if kind in TURN] == TURN, exchange.question.name
+        assert not exchange.collector.errors()
+
+
+def test_the_user_is_understood(exchanges: list[Exchange]) -> None:
+    made = [e for e in exchanges if not e.question.name.startswith("human_")]
+    people = [e for e in exchanges if e.question.name.startswith("human_")]
+    assert len(made) == 10
+    for group in (made, people):
+        heard = [(e.question.words, e.heard) for e in group]
+        assert total_error_rate(heard) <= MAX_QUESTION_WER, heard
+
+
+def test_every_answer_is_spoken_to_its_end(exchanges: list[Exchange]) -> None:
+    endings = []
+    for exchange in exchanges:
+        done = exchange.collector.response_done(exchange.response_id)
+        assert done is not None
+        endings.append(done.response.status)
+        assert exchange.collector.response_text(exchange.response_id).strip()
+        assert exchange.collector.audio_ms(exchange.response_id) > 0
+    # The small model rambles where it should be short, and its length is bounded.
+    assert set(endings) <= {"completed", "incomplete"}
+    assert endings.count("completed") >= 0.75 * len(endings), endings
+
+
+def test_what_is_spoken_is_what_is_written(
+    exchanges: list[Exchange], recognizer: Recognizer
+) -> None:
+    said = []
+    for exchange in exchanges:
+        collector, answer = exchange.collector, exchange.response_id
+        resampler = StreamResampler(collector.output_format.rate_hz, 16_000)
+        pcm = resampler.process(bytes(collector.response_audio[answer]), last=True)
+        said.append((collector.response_text(answer), recognizer.transcribe(pcm).text))
+    assert total_error_rate(said) <= MAX_ANSWER_WER, said
