@@ -13,7 +13,7 @@ from omniduplex.entrypoints.cli.serve import base_url
 def test_help_names_the_commands() -> None:
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
-    assert {"serve", "pull"} <= set(result.output.split())
+    assert {"serve", "pull", "talk", "bench"} <= set(result.output.split())
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from starlette.testclient import TestClient
 from tests.entrypoints.fake_omni import MODEL, FakeOmni
@@ -69,3 +71,12 @@ def test_stopping_the_app_closes_its_sessions(omni: FakeOmni) -> None:
         session = omni.opened.get(timeout=10)
     assert session.close_reason is not None
     assert omni.sessions == []
+
+
+def test_the_talk_page_and_what_it_loads_are_served(client: TestClient) -> None:
+    page = client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    loaded = re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text)
+    assert loaded
+    for path in loaded:
+        assert client.get(path).status_code == 200, path
