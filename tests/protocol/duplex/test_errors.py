@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from omniduplex.protocol.duplex import ERROR_KINDS, OPENAI_CODES, DuplexError, codec
+from omniduplex.protocol.duplex import ENDINGS, ERROR_KINDS, OPENAI_CODES, DuplexError, codec
 
 SOURCE = Path(__file__).parents[3] / "src" / "omniduplex"
 
@@ -48,3 +48,15 @@ def test_the_openai_names_rename_codes_that_exist() -> None:
 def test_an_unknown_code_is_a_bug() -> None:
     with pytest.raises(KeyError):
         _ = DuplexError("no_such_code", "oops").kind
+
+
+def test_every_code_has_a_meaning_of_its_own_in_one_sentence() -> None:
+    meanings = [kind.meaning for kind in ERROR_KINDS.values()]
+
+    assert len(set(meanings)) == len(ERROR_KINDS)
+    assert [text for text in meanings if not text.endswith(".") or "\n" in text] == []
+
+
+def test_every_close_reason_fits_a_close_frame() -> None:
+    assert {ending.close_code for ending in ENDINGS} == {1000, 1001, 1008, 1011}
+    assert all(len(ending.reason.encode()) <= 123 for ending in ENDINGS)

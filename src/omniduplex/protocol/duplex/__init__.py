@@ -41,9 +41,11 @@ from omniduplex.protocol.duplex.config import (
 )
 from omniduplex.protocol.duplex.dialects import project
 from omniduplex.protocol.duplex.errors import (
+    ENDINGS,
     ERROR_KINDS,
     OPENAI_CODES,
     DuplexError,
+    Ending,
     ErrorKind,
 )
 from omniduplex.protocol.duplex.events import (
@@ -183,6 +185,7 @@ from omniduplex.protocol.realtime.session import (
 )
 
 __all__ = [
+    "ENDINGS",
     "ERROR_KINDS",
     "MAX_EVENT_BYTES",
     "OPENAI_CODES",
@@ -226,6 +229,7 @@ __all__ = [
     "DuplexSessionObject",
     "DurationUsage",
     "Encoding",
+    "Ending",
     "ErrorClass",
     "ErrorDetails",
     "ErrorEvent",

@@ -1,4 +1,4 @@
-"""Every error code a client can meet, with its class and whether trying again can help."""
+"""Every error code a client can meet, and every way a connection ends."""
 
 from __future__ import annotations
 
@@ -11,90 +11,124 @@ class ErrorKind(NamedTuple):
     """What a code means to a client."""
 
     error_class: ErrorClass
-    retryable: bool = False
+    retryable: bool
+    meaning: str
 
 
-_INVALID = ErrorKind("invalid_request_error")
-_INVALID_RETRY = ErrorKind("invalid_request_error", retryable=True)
-_SERVER = ErrorKind("server_error")
-_SERVER_RETRY = ErrorKind("server_error", retryable=True)
-_RATE = ErrorKind("rate_limit_error", retryable=True)
+class Ending(NamedTuple):
+    """One way a connection ends: its close code (RFC 6455, section 7.4.1), its close reason."""
+
+    close_code: int
+    reason: str
+    when: str
+
+
+def _invalid(meaning: str, *, retryable: bool = False) -> ErrorKind:
+    return ErrorKind("invalid_request_error", retryable, meaning)
+
+
+def _server(meaning: str, *, retryable: bool = False) -> ErrorKind:
+    return ErrorKind("server_error", retryable, meaning)
+
+
+def _rate(meaning: str) -> ErrorKind:
+    return ErrorKind("rate_limit_error", retryable=True, meaning=meaning)
+
 
 ERROR_KINDS: dict[str, ErrorKind] = {
     # the envelope
-    "invalid_json": _INVALID,
-    "event_too_large": _INVALID,
-    "unknown_event": _INVALID,
-    "bad_event": _INVALID,
-    "config_timeout": _INVALID_RETRY,
+    "invalid_json": _invalid("The message is not JSON."),
+    "event_too_large": _invalid("The message exceeds 15 MiB."),
+    "unknown_event": _invalid("There is no client event of this type."),
+    "bad_event": _invalid("A field is missing, of the wrong type or out of its range."),
+    "config_timeout": _invalid("No first event came in time; connect again.", retryable=True),
     # the session
-    "session_closed": _INVALID,
-    "unknown_session": _INVALID,
-    "invalid_session_config": _INVALID,
-    "invalid_duplex_runtime_config": _INVALID,
-    "unsupported_audio_format": _INVALID,
-    "unsupported_turn_detection": _INVALID,
-    "model_update_unsupported": _INVALID,
-    "voice_update_after_audio_unsupported": _INVALID,
-    "voice_update_unsupported": _INVALID,
-    "ref_audio_required": _INVALID,
-    "ref_audio_update_unsupported": _INVALID,
-    "unsupported_ref_audio_path": _INVALID,
-    "instructions_update_unsupported": _INVALID,
-    "persona_update_unsupported": _INVALID,
-    "sliding_window_update_unsupported": _INVALID,
-    "session_update_aborted": _SERVER_RETRY,
-    "session_exists": _INVALID,
-    "resource_exhausted": _RATE,
+    "session_closed": _invalid("The session is closing or closed and takes no more commands."),
+    "unknown_session": _invalid("There is no session of this id."),
+    "invalid_session_config": _invalid("The model cannot open a session with these settings."),
+    "invalid_duplex_runtime_config": _invalid("The model refused one of its own settings."),
+    "unsupported_audio_format": _invalid("The encoding or the rate is none that we convert."),
+    "unsupported_turn_detection": _invalid("This kind or setting of turn detection is not there."),
+    "model_update_unsupported": _invalid("An open session keeps its model."),
+    "voice_update_after_audio_unsupported": _invalid("The model has spoken and keeps its voice."),
+    "voice_update_unsupported": _invalid("This model keeps the voice it began with."),
+    "ref_audio_required": _invalid("This model needs a voice sample (`ref_audio`) to speak."),
+    "ref_audio_update_unsupported": _invalid("An open session keeps its voice sample."),
+    "unsupported_ref_audio_path": _invalid("A voice sample is sent in full, not as a path or URL."),
+    "instructions_update_unsupported": _invalid("This model keeps the instructions it began with."),
+    "persona_update_unsupported": _invalid("This model keeps the persona it began with."),
+    "sliding_window_update_unsupported": _invalid("This model keeps its window of context."),
+    "session_update_aborted": _server(
+        "The update stood behind audio that the model did not take.", retryable=True
+    ),
+    "session_exists": _invalid("A session of this id is open already."),
+    "resource_exhausted": _rate("Every session of the deployment is taken."),
     # resume
-    "invalid_session_resume": _INVALID,
-    "session_resume_expired": _INVALID,
-    "unsupported_session_resume": _INVALID,
-    "invalid_resume_token": _INVALID,
-    "session_resume_conflict": _INVALID,
-    "runtime_resume_failed": _SERVER_RETRY,
-    "invalid_event_ack": _INVALID,
+    "invalid_session_resume": _invalid("`session.resume` is malformed or not the first event."),
+    "session_resume_expired": _invalid("The detached session is gone."),
+    "unsupported_session_resume": _invalid("The sessions of this model cannot be resumed."),
+    "invalid_resume_token": _invalid("The resume token is not the session's newest."),
+    "session_resume_conflict": _invalid("Another connection is resuming this session."),
+    "runtime_resume_failed": _server("The engine could not attach the session.", retryable=True),
+    "invalid_event_ack": _invalid("The acknowledged sequence number was never sent."),
     # input
-    "bad_audio": _INVALID,
-    "input_audio_buffer_empty": _INVALID,
-    "input_backpressure": _RATE,
-    "commit_aborted": _SERVER_RETRY,
-    "server_vad_unavailable": _SERVER,
-    "invalid_video_frames": _INVALID,
-    "invalid_input_modality": _INVALID,
-    "invalid_image": _INVALID,
-    "native_text_append_unsupported": _INVALID,
+    "bad_audio": _invalid("The audio cannot be decoded: bad base64, or half a sample at its end."),
+    "input_audio_buffer_empty": _invalid("There is no audio to commit."),
+    "input_backpressure": _rate("More input is waiting than the session may hold; slow down."),
+    "commit_aborted": _server(
+        "The commit stood behind audio that the model did not take.", retryable=True
+    ),
+    "server_vad_unavailable": _server("The voice detector cannot run; it is off from now on."),
+    "invalid_video_frames": _invalid("The frames are too many, too large, or not JPEG or PNG."),
+    "invalid_input_modality": _invalid("This model does not take input of this kind."),
+    "invalid_image": _invalid("The image cannot be read."),
+    "native_text_append_unsupported": _invalid("This model takes no text beside the audio."),
     # items
-    "missing_item_id": _INVALID,
-    "item_not_found": _INVALID,
-    "item_create_duplicate_item_id": _INVALID,
-    "invalid_function_call_output": _INVALID,
-    "function_response_backlog": _INVALID_RETRY,
+    "missing_item_id": _invalid("The event does not name an item."),
+    "item_not_found": _invalid("There is no such item in the conversation."),
+    "item_create_duplicate_item_id": _invalid("An item of this id is there already."),
+    "invalid_function_call_output": _invalid(
+        "The output is no text, or its `call_id` is unknown or answered already."
+    ),
+    "function_response_backlog": _invalid("Too many tool outputs are waiting.", retryable=True),
     # responses
-    "response_already_active": _INVALID_RETRY,
-    "response_not_active": _INVALID,
-    "response_create_without_input": _INVALID,
-    "text_only_turn_unsupported": _INVALID,
-    "unsupported_native_response_options": _INVALID,
-    "barge_in_unsupported": _INVALID,
-    "unsupported": _INVALID,
+    "response_already_active": _invalid("Another response is active.", retryable=True),
+    "response_not_active": _invalid("No such response is active."),
+    "response_create_without_input": _invalid("There is nothing to answer."),
+    "text_only_turn_unsupported": _invalid("This model answers speech, not text alone."),
+    "unsupported_native_response_options": _invalid("This model cannot follow the named option."),
+    "barge_in_unsupported": _invalid("This model cannot be interrupted by an event."),
+    "unsupported": _invalid("The deployment does not offer this."),
     # playback
-    "playback_item_mismatch": _INVALID,
-    "playback_item_not_found": _INVALID,
-    "playback_ack_too_late": _INVALID,
+    "playback_item_mismatch": _invalid("The item is not that of the named response."),
+    "playback_item_not_found": _invalid("There is no such answer in the conversation."),
+    "playback_ack_too_late": _invalid("The conversation has gone on; its history is settled."),
     # the server's own faults
-    "output_backpressure": _RATE,
-    "runtime_append_failed": _SERVER,
-    "runtime_append_task_failed": _SERVER,
-    "runtime_signal_failed": _SERVER,
-    "runtime_abort_failed": _SERVER,
-    "runtime_touch_failed": _SERVER,
-    "runtime_data_plane_stream_failed": _SERVER,
-    "runtime_data_plane_text_without_audio": _SERVER,
-    "engine_error": _SERVER,
-    "internal_error": _SERVER,
-    "realtime_input_failed": _SERVER,
+    "output_backpressure": _rate("The client read too slowly; the session closes."),
+    "runtime_append_failed": _server("The model did not take the audio."),
+    "runtime_append_task_failed": _server("The work of handing audio to the model failed."),
+    "runtime_signal_failed": _server("The model did not take a signal."),
+    "runtime_abort_failed": _server("The model could not be stopped."),
+    "runtime_touch_failed": _server("The model's hold on the session could not be renewed."),
+    "runtime_data_plane_stream_failed": _server("A model stage failed or died."),
+    "runtime_data_plane_text_without_audio": _server("The model wrote words and spoke none."),
+    "engine_error": _server("The engine failed."),
+    "internal_error": _server("The server failed in a way that it does not know."),
+    "realtime_input_failed": _server("The server failed at an event; the session is over."),
 }
+
+# What `session.closed` or `session.expired` gives as its reason comes back in the close frame.
+ENDINGS: tuple[Ending, ...] = (
+    Ending(1000, "client_close", "The client sent `session.close`, or its `reason` instead."),
+    Ending(1000, "idle_ttl_expired", "The session was idle for too long (`session.expired`)."),
+    Ending(1000, "request_cleanup", "A model stage failed or died (`session.expired`)."),
+    Ending(1000, "output_backpressure", "The client read too slowly (`session.closed`)."),
+    Ending(1000, "internal_error", "The session failed (`session.closed`)."),
+    Ending(1000, "unsupported", "The URL asked for what is not served; an `error` came first."),
+    Ending(1001, "shutdown", "The server stops (`session.closed`)."),
+    Ending(1008, "the error's code", "No session was opened; an `error` came first."),
+    Ending(1011, "internal_error", "The connection's handler failed; an `error` came first."),
+)
 
 # The OpenAI dialect knows some conditions by other names (interop MUST 10).
 OPENAI_CODES: dict[str, str] = {
