@@ -1,8 +1,9 @@
 from collections.abc import Callable, Sequence
 
+import hypothesis
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omniduplex.models.local import messages
@@ -460,7 +461,7 @@ def _place(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 # A busy machine is no failure: hypothesis may not watch the wall clock.
-unhurried = settings(deadline=None)
+unhurried = hypothesis.settings(deadline=None)
 
 
 @unhurried
