@@ -136,9 +136,15 @@ async def test_a_question_is_asked_and_its_answer_heard_to_the_end(
     assert answer.file == tmp_path / "response_01.wav"
     assert read_wav(answer.file) == (bytes(48 * 3000), 24000)
     lines = printed.getvalue().splitlines()
-    assert "you: turn 1" in lines
-    assert any(line.startswith("model: answer 1 (") for line in lines)
-    assert "[speaking]" in lines
+    assert [line.partition(" (")[0] for line in lines] == [
+        "[listening]",
+        "[listening: you speak]",
+        "[thinking]",
+        "you: turn 1",
+        "[speaking]",
+        "model: answer 1",
+        "[listening]",
+    ]
     assert "\x1b" not in printed.getvalue()
 
 

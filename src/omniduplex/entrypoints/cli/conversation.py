@@ -116,6 +116,7 @@ class Conversation:
         self._user_speaks = False
         self._awaiting_answer = True
         self._last_news_at = 0.0
+        self._shown = ""
 
     async def hold(self, question: bytes, follow_up: bytes = b"") -> list[Answer]:
         """Return every answer, once the last one has been heard.
@@ -127,7 +128,7 @@ class Conversation:
         self._follow_up = follow_up
         self._last_news_at = self._clock.now()
         self._microphone.say(question)
-        self._view.state("listening")
+        self._show("listening")
         helpers = [
             asyncio.create_task(self._microphone.run()),
             asyncio.create_task(self._player.run()),
@@ -176,10 +177,10 @@ class Conversation:
         match event:
             case SpeechStarted():
                 self._user_speaks = self._awaiting_answer = True
-                self._view.state("listening: you speak")
+                self._show("listening: you speak")
             case SpeechStopped() | InputCommitted():
                 self._user_speaks = False
-                self._view.state("thinking")
+                self._show("thinking")
             case TranscriptionCompleted():
                 self._view.complete(Line("you", event.transcript.strip()))
             case ErrorEvent():
@@ -212,7 +213,7 @@ class Conversation:
             origin = self._microphone.last_sound_at
             speech.latency_ms = (self._clock.now() - origin) * 1000 if origin is not None else 0.0
             speech.line.note = f"({speech.latency_ms:.0f} ms)"
-            self._view.state("speaking")
+            self._show("speaking")
         speech.rate_hz = audio_format.rate_hz
         speech.audio += event.delta
         speech.audio_ms += duration_ms(audio_format, len(event.delta))
@@ -225,11 +226,12 @@ class Conversation:
             code = details.error.code if details and details.error else "engine_error"
             raise DuplexProtocolError(code, f"answer {len(self._speeches)} failed")
         if speech.status == "cancelled":
-            speech.line.note += " [interrupted]"
+            speech.line.note = f"{speech.line.note} [interrupted]".lstrip()
         else:
             self._awaiting_answer = self._user_speaks
+        speech.line.words = speech.line.words.strip()
         self._view.complete(speech.line)
-        self._view.state("listening")
+        self._show("listening")
 
     def _fail_or_warn(self, event: ErrorEvent) -> None:
         # A report of playback that comes too late costs nobody anything.
@@ -237,6 +239,11 @@ class Conversation:
             self._view.warn(f"{event.error.code}: {event.error.message}")
             return
         raise DuplexProtocolError.from_event(event)
+
+    def _show(self, state: str) -> None:
+        if state != self._shown:
+            self._shown = state
+            self._view.state(state)
 
     def _speech(self, response_id: str) -> _Speech:
         return self._speeches.setdefault(response_id, _Speech())

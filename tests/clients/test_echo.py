@@ -1,0 +1,106 @@
+"""Both clients with the real server, the real engine and the echo model."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from tests.clients.scripted import JumpingClock
+from tests.e2e.server import Server, serve
+
+from omniduplex.clients import (
+    DuplexClient,
+    DuplexClientBase,
+    DuplexProtocolError,
+    EventCollector,
+    InlineDuplexClient,
+    acknowledge_collected_playback,
+)
+from omniduplex.clients.presets.echo import create_duplex_session_config
+from omniduplex.entrypoints.duplex_omni import DuplexOmni
+from omniduplex.protocol.duplex import PlaybackAcknowledged, ResponseDone
+
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+MODEL = "omniduplex/echo"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serve(MODEL) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def omni() -> Iterator[DuplexOmni]:
+    engine = DuplexOmni(MODEL)
+    yield engine
+    engine.shutdown()
+
+
+@pytest.fixture(params=["websocket", "inline"])
+async def talker(
+    request: pytest.FixtureRequest, anyio_backend: str
+) -> AsyncIterator[DuplexClientBase]:
+    config = create_duplex_session_config()
+    clock = JumpingClock()
+    client: DuplexClientBase
+    if request.param == "inline":
+        omni = request.getfixturevalue("omni")
+        client = InlineDuplexClient(omni, model=MODEL, config=config, clock=clock)
+    else:
+        url = request.getfixturevalue("server").url
+        client = DuplexClient(
+            url, model=MODEL, config=config, clock=clock, heartbeat_interval_s=None
+        )
+    async with client:
+        yield client
+
+
+def tone(ms: int) -> bytes:
+    count = 16 * ms
+    return struct.pack(f"<{count}h", *(int(8000 * math.sin(n / 4)) for n in range(count)))
+
+
+async def test_a_tone_is_answered(talker: DuplexClientBase) -> None:
+    assert talker.session_info.model == MODEL
+    answers = talker.responses()
+    await talker.stream_pcm(tone(1000), chunk_ms=80)
+    await talker.commit(create_response=True)
+    async for answer in answers:
+        if answer.decision == "speak":
+            break
+    audio = b"".join([chunk async for chunk in answer.audio()])
+
+    assert await answer.wait(timeout_s=20) == "completed"
+    assert answer.transcript.startswith("You said")
+    assert len(audio) // 48 == answer.played_ms > 0
+
+
+async def test_what_was_heard_is_acknowledged(talker: DuplexClientBase) -> None:
+    collector = EventCollector()
+    finished = talker.wait_for(ResponseDone, timeout_s=20)
+    events = talker.events()
+    await talker.stream_pcm(tone(800), chunk_ms=80)
+    await talker.commit(create_response=True)
+    name = (await finished).response_id
+    for event in events.drain():
+        collector.add(event)
+    acknowledged = talker.wait_for(PlaybackAcknowledged, timeout_s=20)
+    await acknowledge_collected_playback(talker, collector)
+
+    facts = (await acknowledged).event
+    assert facts.item_id == f"item_{name}"
+    assert facts.played_ms == int(collector.audio_ms(name)) > 0
+
+
+async def test_a_refusal_names_the_command(talker: DuplexClientBase) -> None:
+    refused = talker.wait_for("session.closed", timeout_s=20)
+    event_id = await talker.commit()
+
+    with pytest.raises(DuplexProtocolError) as caught:
+        await refused
+    assert caught.value.code == "input_audio_buffer_empty"
+    assert caught.value.event_id == event_id
