@@ -14,7 +14,7 @@ PORT ?= 8000
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup run test check bench clean install-run install-dev assets chromium
+.PHONY: help setup run test check bench docs clean install-run install-dev assets chromium
 
 help: ## say what there is to make
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -39,6 +39,9 @@ bench: install-run assets ## latency and overhead, as JSON in out/
 	mkdir -p out
 	$(BIN)/omniduplex bench latency --json out/latency.json
 	$(BIN)/omniduplex bench overhead --json out/overhead.json
+
+docs: install-dev ## write docs/errors.md and docs/wire.md from the types
+	$(BIN)/python scripts/generate_docs.py
 
 clean: ## remove .venv, results and caches (not the models' weights)
 	rm -rf .venv out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis \

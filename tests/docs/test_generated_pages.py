@@ -1,0 +1,77 @@
+"""The generated pages are those that the types of today give, and say what is true."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import pytest
+from scripts.generate_docs import DOCS, PAGES, errors_page, is_openai, tier, wire_page
+from tests.protocol.duplex.samples import samples
+
+from omniduplex.entrypoints.duplex.connection import NORMAL_CLOSURE, SHUTDOWN, close_code
+from omniduplex.entrypoints.duplex.serving import INTERNAL_ERROR, POLICY_VIOLATION
+from omniduplex.protocol.duplex import (
+    ENDINGS,
+    ERROR_KINDS,
+    AppendAudio,
+    Dialect,
+    DuplexCommand,
+    DuplexEvent,
+    Heartbeat,
+    RetrieveItem,
+    SessionClosed,
+    SessionPatch,
+    project,
+)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_what_the_types_give(name: str) -> None:
+    written = (DOCS / name).read_text("utf-8")
+
+    assert written == PAGES[name](), f"docs/{name} is stale: run `make docs`"
+
+
+def test_every_event_has_a_section_and_every_error_a_row() -> None:
+    headings = re.findall(r"^### `(.+)`$", wire_page(), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \|", errors_page(), re.MULTILINE)
+
+    events = [*get_args(DuplexCommand), *get_args(DuplexEvent)]
+    assert headings == [event.__struct_config__.tag for event in events]
+    assert rows == list(ERROR_KINDS)
+
+
+def test_every_field_of_a_session_is_told_with_its_default() -> None:
+    section = wire_page().partition("## Session fields of a client")[2].partition("## Session")[0]
+
+    assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == list(SessionPatch.__struct_fields__)
+    assert "| `speed` | number or null | absent |" in section
+
+
+def test_every_link_inside_a_page_leads_to_a_heading_of_it() -> None:
+    page = wire_page()
+    headings = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
+    anchors = {heading.lower().replace(" ", "-") for heading in headings}
+
+    assert set(re.findall(r"\]\(#([^)]+)\)", page)) <= anchors
+
+
+def test_the_page_knows_which_events_the_openai_dialect_shows() -> None:
+    for event in samples(Dialect.OPENAI):
+        assert is_openai(type(event)) == (project(event, Dialect.OPENAI) is not None)
+
+
+def test_tiers_tell_what_is_official_and_what_is_ours() -> None:
+    assert [tier(kind) for kind in (RetrieveItem, AppendAudio, Heartbeat)] == [1, 2, 3]
+
+
+def test_the_close_codes_are_those_of_the_server() -> None:
+    closed = [
+        close_code(SessionClosed(session_id="s", epoch=0, reason=reason))
+        for reason in (SHUTDOWN, "client_close")
+    ]
+
+    told = {(ending.close_code, ending.reason) for ending in ENDINGS}
+    assert {*zip(closed, (SHUTDOWN, "client_close"), strict=True)} <= told
+    assert {code for code, _ in told} == {*closed, NORMAL_CLOSURE, POLICY_VIOLATION, INTERNAL_ERROR}
