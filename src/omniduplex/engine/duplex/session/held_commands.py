@@ -11,7 +11,6 @@ from omniduplex.protocol.duplex import (
     AppendAudio,
     BargeIn,
     CancelInput,
-    CancelResponse,
     ClearInput,
     ClearOutputAudio,
     CloseSession,
@@ -26,7 +25,6 @@ from omniduplex.protocol.duplex import (
 OVERTAKING = (
     CancelInput,
     BargeIn,
-    CancelResponse,
     ClearOutputAudio,
     ClearInput,
     TruncateItem,

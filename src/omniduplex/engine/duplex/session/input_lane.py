@@ -79,6 +79,7 @@ class InputLane:
         """Keep a command back if it has to wait for audio before it."""
         if isinstance(command, CancelResponse) and self._output.active is not None:
             self._held.forgo_answers()
+            return False
         return self._held.hold(command)
 
     def release(self) -> RealtimeCommand | None:
