@@ -45,10 +45,10 @@ class OpenAICaller:
         assert isinstance(found, dict)
         return found
 
-    def audio_bytes(self, response_id: str) -> int:
+    def audio(self, response_id: str) -> bytes:
         deltas = self.all("response.output_audio.delta")
         mine = (e["delta"] for e in deltas if e["response_id"] == response_id)
-        return sum(len(base64.b64decode(delta)) for delta in mine)
+        return b"".join(map(base64.b64decode, mine))
 
     def transcript(self, response_id: str) -> str:
         deltas = self.all("response.output_audio_transcript.delta")

@@ -54,7 +54,8 @@ class Microphone:
         self._rate_hz = rate_hz
         self._queued = b""
 
-    def say(self, recording: Recording) -> None:
+    def say(self, recording: Recording, pause_ms: int = 0) -> None:
+        self._queued += bytes(2 * self._rate_hz * pause_ms // 1000)
         self._queued += StreamResampler(RATE_HZ, self._rate_hz).process(recording.pcm, last=True)
 
     @asynccontextmanager

@@ -313,3 +313,29 @@ def test_the_resampler_keeps_the_band_and_drops_what_would_alias(
 
     assert 0 <= to_hz - len(converted) < to_hz // 100
     assert np.abs(np.array(converted[middle]) - reference[middle]).max() < 1e-3
+
+
+def test_a_question_that_gets_no_answer_leaves_the_page_listening(
+    talking: Page, server: ScriptedServer
+) -> None:
+    lines = talking.get_by_role("log").get_by_role("listitem")
+    server.send("input_audio_buffer.speech_started", item_id="item_1", audio_start_ms=0)
+    expect(lines).to_have_count(1)
+    server.send("input_audio_buffer.speech_stopped", item_id="item_1", audio_end_ms=200)
+    expect(talking.get_by_role("status")).to_have_text("Thinking")
+    server.send("input_audio_buffer.committed", item_id="item_1", event={"empty": True})
+
+    expect(talking.get_by_role("status")).to_have_text("Listening")
+    expect(lines).to_have_count(0)
+
+
+def test_an_answer_in_text_alone_is_shown(talking: Page, server: ScriptedServer) -> None:
+    server.start_response("resp_1")
+    server.send("response.output_text.delta", response_id="resp_1", delta="Only ")
+    server.send("response.output_text.delta", response_id="resp_1", delta="words.")
+    server.end_response("resp_1")
+
+    line = talking.get_by_role("log").get_by_role("listitem")
+    expect(line).to_contain_text("Only words.")
+    expect(line).not_to_have_attribute("aria-busy", "true")
+    expect(talking.get_by_role("status")).to_have_text("Listening")
