@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -13,6 +13,8 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from omniduplex.entrypoints.duplex.recorder import ConversationRecorder
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 ANY_HOST = ("0.0.0.0", "::", "")
@@ -72,6 +74,10 @@ def serve(
     served_model_name: Annotated[
         str | None, typer.Option(help="The model's name for clients.")
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="A directory for a recording of each conversation.", file_okay=False),
+    ] = None,
     log_level: Annotated[
         str, typer.Option(callback=_log_level, help=", ".join(LOG_LEVELS))
     ] = "info",
@@ -98,14 +104,17 @@ def serve(
         omni = DuplexOmni(model, deploy_config=deploy_config)
         try:
             wishes.obey()
-            app = create_app(omni, served_model_name=served_model_name, api_key=api_key)
-            name = served_model_name or omni.pipeline.model
-            url = base_url(host, listener.getsockname()[1])
-            with _port_errors(console, host, port):
-                listener.listen()
-            TalkServer(server_config(app), app, lambda: _say_where(console, name, url)).run(
-                sockets=[listener]
-            )
+            with _recorder(record) as recorder:
+                app = create_app(
+                    omni, served_model_name=served_model_name, api_key=api_key, recorder=recorder
+                )
+                name = served_model_name or omni.pipeline.model
+                url = base_url(host, listener.getsockname()[1])
+                with _port_errors(console, host, port):
+                    listener.listen()
+                TalkServer(server_config(app), app, lambda: _say_where(console, name, url)).run(
+                    sockets=[listener]
+                )
         finally:
             wishes.hold()
             omni.shutdown()
@@ -115,6 +124,14 @@ def serve(
         _fail(console, str(error))
     finally:
         listener.close()
+
+
+def _recorder(
+    directory: Path | None,
+) -> AbstractContextManager[ConversationRecorder | None]:
+    from omniduplex.entrypoints.duplex.recorder import ConversationRecorder
+
+    return nullcontext() if directory is None else ConversationRecorder(directory)
 
 
 @contextmanager

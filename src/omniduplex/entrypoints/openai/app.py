@@ -17,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from omniduplex.entrypoints.duplex.handshake import DUPLEX_PATH
 from omniduplex.entrypoints.duplex.ports import ServedOmni
+from omniduplex.entrypoints.duplex.recorder import ConversationRecorder, RecordingMiddleware
 from omniduplex.entrypoints.duplex.serving import DuplexServing
 from omniduplex.entrypoints.openai.auth import ApiKeyMiddleware
 from omniduplex.entrypoints.openai.errors import error_response, on_http_exception
@@ -37,6 +38,7 @@ def create_app(
     served_model_name: str | None = None,
     api_key: str | None = None,
     serving: DuplexServing | None = None,
+    recorder: ConversationRecorder | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Starlette:
     """Build the application around an engine; an empty key guards nothing."""
@@ -48,6 +50,9 @@ def create_app(
         yield
         await serving.drain(DRAIN_TIMEOUT_S)
 
+    middleware = [Middleware(ApiKeyMiddleware, api_key=api_key)] if api_key else []
+    if recorder is not None:  # inside the key check: strangers leave no files
+        middleware.append(Middleware(RecordingMiddleware, recorder=recorder, model=model))
     app = Starlette(
         routes=(
             WebSocketRoute(REALTIME_PATH, serving.serve),
@@ -57,7 +62,7 @@ def create_app(
             *health_routes(omni),
             *_page_routes(),
         ),
-        middleware=[Middleware(ApiKeyMiddleware, api_key=api_key)] if api_key else [],
+        middleware=middleware,
         exception_handlers={HTTPException: on_http_exception},
         lifespan=lifespan,
     )
