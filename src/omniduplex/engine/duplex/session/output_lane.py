@@ -22,7 +22,7 @@ from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.effects import DropQueuedAudio
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import build_prompt
-from omniduplex.engine.duplex.session.response import Response
+from omniduplex.engine.duplex.session.response import Response, failure_details
 from omniduplex.protocol.duplex import (
     CancelResponse,
     ClearOutputAudio,
@@ -30,10 +30,9 @@ from omniduplex.protocol.duplex import (
     DuplexError,
     Modality,
     OutputCleared,
+    RateLimitsUpdated,
     ResponseDone,
     ResponseOptions,
-    StatusDetails,
-    StatusError,
     read_max_tokens,
 )
 
@@ -269,13 +268,15 @@ class OutputLane:
 
     def fail(self, message: str, code: str = "runtime_data_plane_stream_failed") -> None:
         """The active response cannot be finished; nothing of it stays in the history."""
-        response, self.active = self.active, None
-        if response is None:
-            return
-        self._deferred = None
+        if self.active is not None:
+            self._core.emit_error(DuplexError(code, message))
+            self.end_failed(self.active, code)
+
+    def end_failed(self, response: Response, code: str) -> None:
+        """End the active response as failed, after the error was told."""
+        self.active = self._deferred = None
         self._awaited.clear()
         self._core.turn_state = "idle"
-        self._core.emit_error(DuplexError(code, message))
         self._core.effects.append(DropQueuedAudio(response.response_id))
         response.finish("failed", code)
         self._forget(response.response_id)
@@ -283,15 +284,14 @@ class OutputLane:
     def undo(self, ending: ResponseDone) -> None:
         """An ending that could not be queued becomes a failure with its identity and output."""
         code = "output_backpressure"
-        details = StatusDetails(
-            type="failed", reason=code, error=StatusError(type="rate_limit_error", code=code)
-        )
+        details = failure_details(code)
         response = msgspec.structs.replace(ending.response, status="failed", status_details=details)
         if not isinstance(response.facts, UnsetType):
             facts = msgspec.structs.replace(response.facts, committed=False, reason=code)
             response = msgspec.structs.replace(response, facts=facts)
         self._core.effects.append(DropQueuedAudio(ending.response_id))
         self._core.emit(ResponseDone(response_id=ending.response_id, response=response))
+        self._core.emit(RateLimitsUpdated())
         self._forget(ending.response_id)
 
     def _forget(self, response_id: str) -> None:

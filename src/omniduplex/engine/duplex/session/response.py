@@ -15,6 +15,7 @@ from omniduplex.engine.duplex.session.history import HistoryEntry, SpokenText
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import heard_text
 from omniduplex.protocol.duplex import (
+    ERROR_KINDS,
     AudioDelta,
     AudioDone,
     AudioFormat,
@@ -360,11 +361,9 @@ class Response:
     def _details(self, ending: Ending, reason: str | None) -> StatusDetails | None:
         if ending == "completed":
             return None
-        details = StatusDetails(type=ending, reason=reason or ending)
         if ending == "failed":
-            error = StatusError(type="server_error", code=reason or "internal_error")
-            return msgspec.structs.replace(details, error=error)
-        return details
+            return failure_details(reason or "internal_error")
+        return StatusDetails(type=ending, reason=reason or ending)
 
     def _response(
         self, status: ResponseStatus, details: StatusDetails | None, facts: ResponseFacts
@@ -380,6 +379,12 @@ class Response:
             usage=self.usage,
             facts=facts,
         )
+
+
+def failure_details(code: str) -> StatusDetails:
+    """Why a response failed; its message was in an error before."""
+    error = StatusError(type=ERROR_KINDS[code].error_class, code=code)
+    return StatusDetails(type="failed", reason=code, error=error)
 
 
 def _item_status(ending: Ending) -> ItemStatus:
