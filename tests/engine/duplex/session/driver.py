@@ -9,6 +9,7 @@ import numpy as np
 from tests.engine.duplex.session.scripted_model import RATE_HZ, ScriptedModel, ScriptedPlugin
 
 from omniduplex.audio.pcm import byte_count
+from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
 from omniduplex.engine.duplex.model_events import (
     FunctionCall,
     ModelEvent,
@@ -62,6 +63,9 @@ BY_HAND = DuplexSessionConfig(model="scripted", auto_response=False)
 
 MAX_INPUT_BYTES = 1 << 20
 MAX_TURNS = 4
+LIMITS = DuplexSessionRuntimeConfig(
+    max_pending_input_bytes_per_session=MAX_INPUT_BYTES, max_pending_turns_per_session=MAX_TURNS
+)
 
 
 def loud(ms: float, rate_hz: int = RATE_HZ) -> bytes:
@@ -104,8 +108,8 @@ class SessionDriver:
                 plugin=self.plugin,
                 model=self.model,
                 new_id=self._new_id,
-                max_pending_input_bytes=MAX_INPUT_BYTES,
-                max_pending_turns=MAX_TURNS,
+                limits=LIMITS,
+                opened_at=self.clock,
             )
         )
         self._take(self.session.open(self.clock))

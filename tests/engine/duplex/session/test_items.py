@@ -1,0 +1,289 @@
+"""The conversation's items: wire contract, section 7.6, and the prompts made of them."""
+
+import msgspec
+import pytest
+from tests.engine.duplex.session.driver import SessionDriver
+
+from omniduplex.engine.duplex.session.prompts import MAX_PROMPT_MESSAGES
+from omniduplex.protocol.duplex import (
+    ContentPart,
+    CreateItem,
+    CreateResponse,
+    DeleteItem,
+    ItemAdded,
+    ItemDeleted,
+    ItemInput,
+    ItemRetrieved,
+    ResponseDone,
+    ResponseOptions,
+    RetrieveItem,
+)
+
+ASK = CreateResponse()
+
+
+def text(words: str, kind: str = "input_text") -> tuple[ContentPart, ...]:
+    return (ContentPart(type=kind, text=words),)
+
+
+def put(driver: SessionDriver, item: ItemInput, after: str | None = None) -> None:
+    driver.send(CreateItem(item=item, previous_item_id=after, event_id="e1"))
+
+
+def called(driver: SessionDriver) -> SessionDriver:
+    """The model has called a tool."""
+    driver.says("What time is it?")
+    driver.send(ASK)
+    driver.model_calls()
+    driver.model_ends()
+    driver.events()
+    return driver
+
+
+def test_an_item_is_added_and_done_at_once(by_hand: SessionDriver) -> None:
+    put(by_hand, ItemInput(id="mine", content=text("Hi")))
+    assert by_hand.kinds() == ["ItemAdded", "ItemCreated", "ItemDone"]
+    by_hand.send(RetrieveItem(item_id="mine"))
+    item = by_hand.last(ItemRetrieved).item
+    assert (item.id, item.role, item.status, item.content) == (
+        "mine",
+        "user",
+        "completed",
+        text("Hi"),
+    )
+
+
+def test_text_is_answered_without_any_audio(by_hand: SessionDriver) -> None:
+    by_hand.says("Hi")
+    by_hand.send(ASK)
+    assert by_hand.said == [("user", "Hi")]
+    by_hand.answers((100, "Hello."))
+    assert by_hand.last(ResponseDone).response.status == "completed"
+
+
+def test_items_go_where_they_are_put(by_hand: SessionDriver) -> None:
+    put(by_hand, ItemInput(id="b", content=text("B")))
+    put(by_hand, ItemInput(id="a", content=text("A")), after="root")
+    put(by_hand, ItemInput(id="d", content=text("D")))
+    put(by_hand, ItemInput(id="c", content=text("C")), after="b")
+
+    places = {event.item.id: event.previous_item_id for event in by_hand.of(ItemAdded)}
+    assert places == {"b": None, "a": None, "d": "b", "c": "b"}
+    by_hand.send(ASK)
+    assert [words for _, words in by_hand.said] == ["A", "B", "C", "D"]
+
+
+def test_all_roles_speak(by_hand: SessionDriver) -> None:
+    put(by_hand, ItemInput(role="system", content=text("Be kind.")))
+    put(by_hand, ItemInput(role="user", content=text("Hi")))
+    put(by_hand, ItemInput(role="assistant", content=text("Hello.", "output_text")))
+    part = ContentPart(type="input_audio", transcript="Spoken before")
+    put(by_hand, ItemInput(content=(part,)))
+    by_hand.send(ASK)
+
+    assert by_hand.said == [
+        ("system", "Be kind."),
+        ("user", "Hi"),
+        ("assistant", "Hello."),
+        ("user", "Spoken before"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("item", "after", "code", "param"),
+    [
+        (ItemInput(id="there"), None, "item_create_duplicate_item_id", "item.id"),
+        (ItemInput(id="new"), "nowhere", "item_not_found", "previous_item_id"),
+        (
+            ItemInput(content=text("x", "output_text")),
+            None,
+            "bad_event",
+            "item.content[0].type",
+        ),
+        (
+            ItemInput(role="assistant", content=text("x")),
+            None,
+            "bad_event",
+            "item.content[0].type",
+        ),
+        (
+            ItemInput(content=(*text("x"), ContentPart(type="input_image", image_url="data:"))),
+            None,
+            "unsupported",
+            "item.content[1].type",
+        ),
+        (
+            ItemInput(content=(ContentPart(type="input_audio", audio=b"\0\0"),)),
+            None,
+            "unsupported",
+            "item.content[0].type",
+        ),
+        (ItemInput(type="function_call", name="f"), None, "bad_event", "item.call_id"),
+        (
+            ItemInput(type="function_call_output", call_id="nobody", output="1"),
+            None,
+            "invalid_function_call_output",
+            "item.call_id",
+        ),
+        (
+            ItemInput(type="function_call_output", output="1"),
+            None,
+            "invalid_function_call_output",
+            "item.call_id",
+        ),
+    ],
+)
+def test_items_that_cannot_be_are_refused_and_change_nothing(
+    by_hand: SessionDriver, item: ItemInput, after: str | None, code: str, param: str
+) -> None:
+    put(by_hand, ItemInput(id="there", content=text("Hi")))
+    by_hand.events()
+    put(by_hand, item, after)
+
+    assert by_hand.kinds() == ["ErrorEvent"]
+    error = by_hand.error()
+    assert (error.code, error.param, error.event_id) == (code, param, "e1")
+    by_hand.send(ASK)
+    assert by_hand.said == [("user", "Hi")]
+
+
+@pytest.mark.parametrize("command", [RetrieveItem(item_id="no"), DeleteItem(item_id="no")])
+def test_items_that_are_not_there_are_named(
+    by_hand: SessionDriver, command: RetrieveItem | DeleteItem
+) -> None:
+    by_hand.send(msgspec.structs.replace(command, event_id="e1"))
+    error = by_hand.error()
+    assert (error.code, error.param, error.event_id) == ("item_not_found", "item_id", "e1")
+
+    by_hand.send(msgspec.structs.replace(command, item_id="", event_id="e2"))
+    assert (by_hand.error().code, by_hand.error().event_id) == ("missing_item_id", "e2")
+
+
+def test_a_deleted_item_leaves_the_prompt_and_its_place(by_hand: SessionDriver) -> None:
+    for name in "abc":
+        put(by_hand, ItemInput(id=name, content=text(name)))
+    by_hand.send(DeleteItem(item_id="b"))
+    assert by_hand.last(ItemDeleted).item_id == "b"
+    by_hand.send(DeleteItem(item_id="b"))
+    assert by_hand.error().code == "item_not_found"
+
+    by_hand.send(ASK)
+    assert [words for _, words in by_hand.said] == ["a", "c"]
+    put(by_hand, ItemInput(id="b", content=text("again")), after="a")
+    assert by_hand.last(ItemAdded).previous_item_id == "a"
+
+
+def test_an_answer_under_way_cannot_be_deleted(by_hand: SessionDriver) -> None:
+    by_hand.says("Hi")
+    by_hand.send(ASK)
+    by_hand.send(DeleteItem(item_id="item_resp_1", event_id="e1"))
+    assert (by_hand.error().code, by_hand.error().event_id) == ("bad_event", "e1")
+
+    by_hand.answers((100, "Hello."))
+    by_hand.send(DeleteItem(item_id="item_resp_1"))
+    by_hand.send(ASK)
+    assert by_hand.said == [("user", "Hi")]
+
+
+def test_b51_all_turns_are_in_the_prompt_in_their_order(driver: SessionDriver) -> None:
+    expected = []
+    for number in range(10):
+        driver.user_turn(f"Question {number}")
+        driver.answers((100, f"Answer {number}."))
+        driver.passes(200)
+        expected += [("user", f"Question {number}"), ("assistant", f"Answer {number}.")]
+    driver.user_turn("Last")
+
+    assert driver.said == [*expected, ("user", "Last")]
+
+
+def test_a_prompt_has_a_length(by_hand: SessionDriver) -> None:
+    for number in range(MAX_PROMPT_MESSAGES + 3):
+        by_hand.says(str(number))
+    by_hand.send(ASK)
+    assert len(by_hand.said) == MAX_PROMPT_MESSAGES
+    assert by_hand.said[-1] == ("user", str(MAX_PROMPT_MESSAGES + 2))
+    by_hand.send(RetrieveItem(item_id="item_1"))
+    assert by_hand.last(ItemRetrieved).item.id == "item_1"
+
+
+# Tools
+
+
+def test_a_tools_output_joins_its_call_in_the_prompt(by_hand: SessionDriver) -> None:
+    called(by_hand)
+    put(by_hand, ItemInput(type="function_call_output", call_id="call_1", output="noon"))
+    assert by_hand.kinds() == ["ItemAdded", "ItemCreated", "ItemDone"]
+    by_hand.send(ASK)
+
+    question, call, output = by_hand.prompts[-1].messages
+    assert question.text == "What time is it?"
+    assert [(c.call_id, c.name, c.arguments) for c in call.tool_calls] == [
+        ("call_1", "look_up", '{"a": 1}')
+    ]
+    assert (output.role, output.tool_call_id, output.text) == ("tool", "call_1", "noon")
+
+
+def test_an_output_must_be_there(by_hand: SessionDriver) -> None:
+    called(by_hand)
+    put(by_hand, ItemInput(type="function_call_output", call_id="call_1"))
+    error = by_hand.error()
+    assert (error.code, error.param) == ("invalid_function_call_output", "item.output")
+
+
+def test_b63_two_outputs_and_two_requests_make_one_follow_up(by_hand: SessionDriver) -> None:
+    by_hand.says("What time is it, here and there?")
+    by_hand.send(ASK)
+    by_hand.model_calls(call_id="call_1")
+    by_hand.model_calls(call_id="call_2")
+    by_hand.model_ends()
+    for call_id in ("call_1", "call_2"):
+        put(by_hand, ItemInput(type="function_call_output", call_id=call_id, output="noon"))
+        by_hand.send(CreateResponse(event_id=call_id))
+
+    assert by_hand.open_responses == ["resp_2"]
+    error = by_hand.error()
+    assert (error.code, error.event_id) == ("response_already_active", "call_2")
+    by_hand.answers((100, "Noon, both."))
+    assert by_hand.open_responses == []
+
+
+# What an answer cannot be asked
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "param"),
+    [
+        (
+            ResponseOptions(input=()),
+            "unsupported_native_response_options",
+            "response.input",
+        ),
+        (ResponseOptions(conversation="other"), "bad_event", "response.conversation"),
+        (ResponseOptions(modalities=("video",)), "bad_event", "response.modalities"),
+        (ResponseOptions(output_modalities=()), "bad_event", "response.output_modalities"),
+        (ResponseOptions(max_output_tokens=0), "bad_event", "response.max_output_tokens"),
+        (ResponseOptions(max_tokens="few"), "bad_event", "response.max_tokens"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_by_name(
+    by_hand: SessionDriver, options: ResponseOptions, code: str, param: str
+) -> None:
+    by_hand.says("Hi")
+    by_hand.events()
+    by_hand.send(CreateResponse(response=options, event_id="e1"))
+
+    assert by_hand.kinds() == ["ErrorEvent"]
+    error = by_hand.error()
+    assert (error.code, error.param, error.event_id) == (code, param, "e1")
+    by_hand.send(ASK)
+    assert by_hand.open_responses == ["resp_1"]
+
+
+@pytest.mark.parametrize("name", ["max_output_tokens", "max_response_output_tokens", "max_tokens"])
+def test_the_token_limit_has_three_spellings_and_inf(by_hand: SessionDriver, name: str) -> None:
+    by_hand.send(CreateResponse(response=msgspec.convert({name: 5}, ResponseOptions)))
+    assert by_hand.prompts[-1].max_tokens == 5
+    by_hand.model_ends()
+    by_hand.send(CreateResponse(response=msgspec.convert({name: "inf"}, ResponseOptions)))
+    assert by_hand.prompts[-1].max_tokens is None
