@@ -42,8 +42,18 @@ def test_the_time_of_children_counts() -> None:
 
 def test_a_server_that_dies_at_the_start_tells_why() -> None:
     code = "import sys; sys.exit('no weights here')"
-    with (
-        pytest.raises(ServerStartError, match="no weights here"),
-        serve([sys.executable, "-c", code]),
-    ):
+    with pytest.raises(ServerStartError) as failure, serve([sys.executable, "-c", code]):
         pass
+    assert failure.value.__notes__ == ["no weights here"]
+
+
+def test_an_error_takes_along_what_the_server_logged_since_it_listened() -> None:
+    code = """
+import os, signal
+os.write(2, b"loading\\nbaseline ws://127.0.0.1:9\\na connection failed\\n")
+signal.pause()
+"""
+    with pytest.raises(RuntimeError) as failure, serve([sys.executable, "-c", code]) as server:
+        raise RuntimeError(server.url)
+    assert str(failure.value) == "ws://127.0.0.1:9"
+    assert failure.value.__notes__ == ["a connection failed"]

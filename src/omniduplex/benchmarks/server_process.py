@@ -40,13 +40,26 @@ class ServerProcess:
 def serve(command: Sequence[str]) -> Iterator[ServerProcess]:
     """Run a command that serves, until the block ends.
 
+    An error that leaves the block takes along what the server logged, as a note.
+
     Raises:
-        ServerStartError: it ended without listening; the message holds its last lines.
+        ServerStartError: it ended without listening.
     """
+    lines: deque[str] = deque(maxlen=KEPT_LINES)
+    try:
+        with _running(command, lines) as server:
+            yield server
+    except Exception as error:
+        error.add_note("".join(lines).rstrip())
+        raise
+
+
+@contextmanager
+def _running(command: Sequence[str], lines: deque[str]) -> Iterator[ServerProcess]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         listening: Future[str] = Future()
         # The pipe is read to its end: one that is full would stop the server in a log line.
-        reader = threading.Thread(target=_read_log, args=(process.stderr, listening), name="log")
+        reader = threading.Thread(target=_read_log, args=(process.stderr, lines, listening))
         reader.start()
         try:
             yield ServerProcess(process.pid, listening.result().replace("http", "ws", 1))
@@ -59,15 +72,14 @@ def serve(command: Sequence[str]) -> Iterator[ServerProcess]:
             reader.join()
 
 
-def _read_log(log: IO[str], listening: Future[str]) -> None:
-    lines: deque[str] = deque(maxlen=KEPT_LINES)
+def _read_log(log: IO[str], lines: deque[str], listening: Future[str]) -> None:
     for line in log:
         lines.append(line)
         if not listening.done() and (found := _READY.search(line)):
+            lines.clear()  # what it says on its way up is no sign of trouble
             listening.set_result(found[1])
     if not listening.done():
-        told = "".join(lines)
-        listening.set_exception(ServerStartError(f"the server ended before it listened:\n{told}"))
+        listening.set_exception(ServerStartError("the server ended before it listened"))
 
 
 def _family(pid: int) -> list[int]:

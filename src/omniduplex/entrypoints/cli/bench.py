@@ -187,22 +187,24 @@ def _told_failures() -> Iterator[None]:
     from omniduplex.models.local.asset_sources import AssetError
 
     known = (QuestionError, ServerStartError, DuplexClientError, AssetError, OSError, wave.Error)
+    failures: list[BaseException] = []
     try:
         yield
     except* known as group:
-        for error in _leaves(group):
-            text = f"bench failed: {error}"
-            Console(stderr=True).print(text, style="red", markup=False, soft_wrap=True)
-        failed = True
-    else:
-        failed = False
-    if failed:
+        failures = list(_with_notes(group))
+    for error in failures:
+        told = "\n".join((f"bench failed: {error}", *getattr(error, "__notes__", ())))
+        Console(stderr=True).print(told, style="red", markup=False, soft_wrap=True)
+    if failures:
         raise typer.Exit(1)
 
 
-def _leaves(group: BaseExceptionGroup[Exception]) -> Iterator[BaseException]:
+def _with_notes(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    """The errors themselves, each with the notes of the groups around it."""
     for error in group.exceptions:
+        for note in getattr(group, "__notes__", ()):
+            error.add_note(note)
         if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
+            yield from _with_notes(error)
         else:
             yield error
