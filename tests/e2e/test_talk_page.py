@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import soxr
 from playwright.sync_api import Browser, Page, expect
 from tests.e2e.browser import (
     OUTPUT_RATE_HZ,
@@ -284,35 +283,6 @@ def test_without_a_microphone_one_can_type(
         server.end_response("resp_1")
         server.wait("playback.ack", where=lambda ack: ack["played_ms"] == 1000)
         expect(page.get_by_role("button", name="Mute")).to_be_disabled()
-
-
-@pytest.mark.parametrize("rates_hz", [(48000, 16000), (44100, 16000), (22050, 24000)])
-def test_the_resampler_keeps_the_band_and_drops_what_would_alias(
-    page: Page, rates_hz: tuple[int, int]
-) -> None:
-    from_hz, to_hz = rates_hz
-    time_s = np.arange(from_hz) / from_hz
-    speech = 0.4 * np.sin(2 * np.pi * 440 * time_s) + 0.4 * np.sin(2 * np.pi * 3000 * time_s)
-    # Above what the lower rate can hold; from 22050 Hz up nothing is.
-    hiss = 0.4 * np.sin(2 * np.pi * 10_500 * time_s) * (to_hz < from_hz)
-    converted = page.evaluate(
-        """async ([fromHz, toHz, samples]) => {
-            const { Resampler } = await import("/static/resample.js");
-            const resampler = new Resampler(fromHz, toHz);
-            const converted = [];
-            for (let i = 0; i < samples.length; i += 128) {
-                converted.push(...resampler.process(Float32Array.from(samples.slice(i, i + 128))));
-            }
-            return converted;
-        }""",
-        [from_hz, to_hz, (speech + hiss).tolist()],
-    )
-    reference = soxr.resample(speech, from_hz, to_hz)
-    # The ends are where filters of different lengths differ.
-    middle = slice(to_hz // 10, to_hz * 8 // 10)
-
-    assert 0 <= to_hz - len(converted) < to_hz // 100
-    assert np.abs(np.array(converted[middle]) - reference[middle]).max() < 1e-3
 
 
 def test_a_question_that_gets_no_answer_leaves_the_page_listening(

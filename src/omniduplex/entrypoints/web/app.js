@@ -1,7 +1,7 @@
 /** The talk page: wires microphone, loudspeaker, session and view; the only module with all. */
 
 import { Conversation } from "./conversation.js";
-import { CHUNK_MS, Microphone, microphoneAllowed } from "./microphone.js";
+import { CHUNK_MS, Microphone, MicrophoneError, microphoneAllowed } from "./microphone.js";
 import { floatsFromBase64 } from "./pcm.js";
 import { Playback } from "./playback.js";
 import { Session } from "./session.js";
@@ -52,14 +52,12 @@ class App {
     this.#conversation.connecting();
     this.#transcript.clear();
     this.#appendedMs = 0;
-    this.#playback = await Playback.open({
-      onStarted: () => this.#conversation.audioStarted(),
-      onProgress: (id, heardMs, level) => this.#onPlaying(id, heardMs, level),
-      onEnded: (id) => this.#onPlayed(id),
-      onCut: (id, heardMs) => this.#onCut(id, heardMs),
-      onHeard: (heard) => this.#session.acknowledge(heard),
-    });
-    this.#microphone = await this.#openMicrophone();
+    try {
+      await this.#openDevices();
+    } catch (error) {
+      this.#view.showError("audio_failed", error.message);
+      return this.#end();
+    }
     this.#mute(false);
     this.#session = new Session(this.#view.settings, {
       onEvent: (event) => this.#handlers[event.type]?.(event),
@@ -68,23 +66,35 @@ class App {
     this.#timeline.start();
   }
 
-  async #openMicrophone() {
+  async #openDevices() {
+    this.#playback = await Playback.open({
+      onStarted: () => this.#conversation.audioStarted(),
+      onProgress: (id, heardMs, level) => this.#onPlaying(id, heardMs, level),
+      onEnded: (id) => this.#onPlayed(id),
+      onCut: (id, heardMs) => this.#onCut(id, heardMs),
+      onHeard: (heard) => this.#session.acknowledge(heard),
+    });
     try {
-      return await Microphone.open((chunk) => this.#onChunk(chunk));
+      this.#microphone = await Microphone.open((chunk) => this.#onChunk(chunk));
     } catch (error) {
-      this.#view.showError(error.code ?? "microphone_failed", `${error.message} You can type.`);
-      return null;
+      if (!(error instanceof MicrophoneError)) throw error;
+      this.#view.showError(error.code, `${error.message} You can still type.`);
     }
   }
 
-  async #onClose(code, reason) {
+  #onClose(code, reason) {
     if (code !== 1000) {
       const opened = this.state !== "connecting";
-      const hint = opened ? "The connection ended" : "No connection; does the server ask for a key?";
+      const hint = opened ? "The connection ended" : "No connection; does the server want a key?";
       this.#view.showError("connection_closed", `${hint} (${code}${reason && `: ${reason}`}).`);
     }
+    this.#end();
+  }
+
+  async #end() {
     this.#conversation.closed();
     this.#timeline.stop();
+    this.#transcript.dropPending();
     this.#view.showModel("not connected");
     this.#view.showMicrophone(0);
     this.#view.showPulse(0);
@@ -160,7 +170,9 @@ class App {
       this.#conversation.speechStopped();
     },
     "input_audio_buffer.committed": ({ item_id: itemId, event }) => {
-      if (event?.empty) this.#transcript.removeUser(itemId);
+      if (!event?.empty) return;
+      this.#transcript.removeUser(itemId);
+      this.#conversation.unanswered();
     },
     "input_audio_buffer.cleared": () => this.#transcript.dropPending(),
     "conversation.item.added": ({ item }) => {
@@ -181,12 +193,12 @@ class App {
     "response.output_audio.done": (event) => this.#playback?.finish(event.response_id),
     "response.done": ({ response }) => this.#onResponseDone(response),
     "response.listen": () => {
-      if (!this.#conversation.activeResponse) this.#conversation.listenDecided();
+      if (!this.#conversation.activeResponse) this.#conversation.unanswered();
     },
     "output_audio_buffer.cleared": () => this.#fallSilent(),
     error: ({ error, code }) => {
       this.#view.showError(error.code ?? code ?? "error", error.message ?? error);
-      this.#conversation.refused();
+      this.#conversation.unanswered();
     },
   };
 

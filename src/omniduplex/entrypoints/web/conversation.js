@@ -74,13 +74,8 @@ export class Conversation {
     this.#ask("message sent");
   }
 
-  /** The model decided to listen; an answer under way is not its business. */
-  listenDecided() {
-    this.#update(() => (this.#awaiting = false));
-  }
-
-  /** The question will not be answered. */
-  refused() {
+  /** What the user said will not be answered. */
+  unanswered() {
     this.#update(() => (this.#awaiting = false));
   }
 

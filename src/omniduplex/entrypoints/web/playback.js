@@ -161,7 +161,8 @@ export class Playback {
   #advance(response, played) {
     const latencyMs = (this.#context.outputLatency || this.#context.baseLatency || 0) * 1000;
     const heardMs = Math.floor((played * 1000) / this.#context.sampleRate - latencyMs);
-    response.heardMs = Math.max(response.heardMs, Math.min(heardMs, Math.floor(response.receivedMs)));
+    const limitMs = Math.floor(response.receivedMs);
+    response.heardMs = Math.max(response.heardMs, Math.min(heardMs, limitMs));
   }
 
   #tell(responseId, response, truncate) {

@@ -84,8 +84,9 @@ function sinc(x) {
   return x === 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x);
 }
 
+/** Up to a factor, which the filters' sums take out. */
 function kaiser(x) {
-  return Math.abs(x) > 1 ? 0 : besselI0(KAISER_BETA * Math.sqrt(1 - x * x)) / besselI0(KAISER_BETA);
+  return Math.abs(x) > 1 ? 0 : besselI0(KAISER_BETA * Math.sqrt(1 - x * x));
 }
 
 /** Modified Bessel function of the first kind, by its power series. */

@@ -15,14 +15,21 @@
 /** Lines in a list; user lines by item id, answers by response id. */
 export class Transcript {
   #list;
+  #scroller;
+  #atEnd = true;
   /** @type {Map<string, HTMLElement>} */
   #users = new Map();
   /** @type {Map<string, Answer>} */
   #answers = new Map();
 
-  /** @param {HTMLElement} list */
+  /** @param {HTMLElement} list in an element that scrolls */
   constructor(list) {
     this.#list = list;
+    this.#scroller = list.parentElement;
+    this.#scroller.addEventListener("scroll", () => {
+      const { scrollTop, clientHeight, scrollHeight } = this.#scroller;
+      this.#atEnd = scrollTop + clientHeight >= scrollHeight - 8;
+    });
   }
 
   clear() {
@@ -138,8 +145,9 @@ export class Transcript {
     return line;
   }
 
+  /** Follow the conversation, unless the reader went back to read. */
   #scroll() {
-    this.#list.scrollTop = this.#list.scrollHeight;
+    if (this.#atEnd) this.#scroller.scrollTop = this.#scroller.scrollHeight;
   }
 }
 
