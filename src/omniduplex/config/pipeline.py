@@ -46,6 +46,12 @@ class DuplexSessionRuntimeConfig(
     max_pending_turns_per_session: PositiveInt = 4
     max_pending_output_bytes_per_session: PositiveInt = 2 * 1024 * 1024
     max_pending_output_events_per_session: PositiveInt = 512
+    output_overflow: Literal["close_session", "fail_response"] = "close_session"
+    """What a reader that is too slow loses: its session, or only the response it did not read."""
+    max_session_s: PositiveSeconds | None = None
+    """The longest life of a session; None: as long as its client likes."""
+    expiry_warning_s: PositiveSeconds = 10.0
+    """How long before a session ends by itself its client is told."""
 
 
 class PipelineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

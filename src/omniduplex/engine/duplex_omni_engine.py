@@ -15,7 +15,7 @@ from omniduplex.engine.duplex.link import (
 )
 from omniduplex.engine.duplex.plugin import DuplexModelPlugin
 from omniduplex.engine.duplex_orchestrator import DuplexOrchestrator
-from omniduplex.protocol.duplex import DuplexCommand, DuplexSessionConfig
+from omniduplex.protocol.duplex import DuplexCommand, DuplexSessionConfig, DuplexSessionObject
 
 
 class DuplexOmniEngine(TurnEngineBase[DuplexOrchestrator]):
@@ -53,6 +53,29 @@ class DuplexOmniEngine(TurnEngineBase[DuplexOrchestrator]):
 
     async def _close(self, session_id: str, reason: str) -> None:
         self.orchestrator.manager.close(session_id, reason)
+
+    async def detach_session(self, session_id: str, expected_generation: int) -> None:
+        """A session's connection is gone; raises `DuplexError` as the manager's `detach`."""
+        await self.call(self._detach(session_id, expected_generation))
+
+    async def _detach(self, session_id: str, expected_generation: int) -> None:
+        self.orchestrator.manager.detach(session_id, expected_generation)
+
+    async def resume_session(
+        self, session_id: str, expected_generation: int, control_id: str
+    ) -> int:
+        """Take a session over; raises `DuplexError` as the manager's `resume`."""
+        return await self.call(self._resume(session_id, expected_generation, control_id))
+
+    async def _resume(self, session_id: str, expected_generation: int, control_id: str) -> int:
+        return self.orchestrator.manager.resume(session_id, expected_generation, control_id)
+
+    async def describe_session(self, session_id: str) -> DuplexSessionObject:
+        """A session as it stands; raises `DuplexError` when it is gone."""
+        return await self.call(self._describe(session_id))
+
+    async def _describe(self, session_id: str) -> DuplexSessionObject:
+        return self.orchestrator.manager.public_object(session_id)
 
     async def close_all_sessions(self, reason: str) -> None:
         """End every session."""

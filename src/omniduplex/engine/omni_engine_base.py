@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import logging
 import threading
 from abc import ABC, abstractmethod
@@ -29,7 +30,7 @@ class OmniEngineBase(ABC, Generic[OrchestratorT]):
         self.pipeline = pipeline
         self._orchestrator: OrchestratorT | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._stop: asyncio.Event | None = None
+        self._main_task: asyncio.Task[None] | None = None
         self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._inbox: Channel[object] = Channel(self._dispatch)
         self._thread = threading.Thread(target=self._run, name="omniduplex-engine", daemon=True)
@@ -44,7 +45,8 @@ class OmniEngineBase(ABC, Generic[OrchestratorT]):
         try:
             self._started.result()
         except BaseException:
-            self._thread.join()
+            # Interrupted while the stages load, or they failed: leave no thread and no worker.
+            self.shutdown()
             raise
 
     @property
@@ -66,9 +68,10 @@ class OmniEngineBase(ABC, Generic[OrchestratorT]):
 
     def shutdown(self, timeout_s: float = 20.0) -> None:
         """End the stages and the thread; returns when they are gone."""
-        loop, stop = self._loop, self._stop
-        if loop is not None and stop is not None and self._thread.is_alive():
-            loop.call_soon_threadsafe(stop.set)
+        loop, main = self._loop, self._main_task
+        if loop is not None and main is not None and self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(main.cancel)
             self._thread.join(timeout_s)
 
     @property
@@ -85,6 +88,9 @@ class OmniEngineBase(ABC, Generic[OrchestratorT]):
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
                 runner.run(self._main())
+            except asyncio.CancelledError:
+                if not self._started.done():
+                    self._started.cancel()
             except BaseException as error:
                 if self._started.done():
                     logger.exception("the engine died")
@@ -93,14 +99,14 @@ class OmniEngineBase(ABC, Generic[OrchestratorT]):
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._stop = asyncio.Event()
+        self._main_task = asyncio.current_task()
         orchestrator = self._create_orchestrator()
         await orchestrator.start()
         self._orchestrator = orchestrator
         self._inbox.bind(self._loop)
         self._started.set_result(None)
         try:
-            await self._stop.wait()
+            await asyncio.Event().wait()
         finally:
             self._inbox.close()
             await orchestrator.shutdown()

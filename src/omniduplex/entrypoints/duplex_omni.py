@@ -18,6 +18,7 @@ from omniduplex.protocol.duplex import (
     DuplexError,
     DuplexEvent,
     DuplexSessionConfig,
+    DuplexSessionObject,
     SessionClosed,
     SessionExpired,
     default_config,
@@ -35,6 +36,7 @@ class DuplexSessionHandle:
         self._link = link
         self.capabilities: DuplexCapabilities = engine.capabilities
         self.close_reason: str | None = None
+        self.lease_generation = 0
 
     @property
     def session_id(self) -> str:
@@ -118,6 +120,35 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
             config = default_config(self.pipeline.model, Dialect.DUPLEX)
         await self._engine.open_session(link, config)
         return DuplexSessionHandle(self._engine, link)
+
+    async def detach_session(self, session_id: str, *, expected_lease_generation: int) -> None:
+        """A session's connection is gone: keep it for the disconnect grace.
+
+        Raises:
+            DuplexError: `session_resume_conflict` when the lease is not of this generation any
+                more, `session_resume_expired` when the session is gone.
+        """
+        await self._engine.detach_session(session_id, expected_lease_generation)
+
+    async def resume_session(
+        self, session_id: str, *, expected_lease_generation: int, control_id: str
+    ) -> int:
+        """Take a session over: the new lease generation.
+
+        Repeating a `control_id` answers with the generation it made.
+
+        Raises:
+            DuplexError: as `detach_session`.
+        """
+        return await self._engine.resume_session(session_id, expected_lease_generation, control_id)
+
+    async def describe_session(self, session_id: str) -> DuplexSessionObject:
+        """A session's public object as it is now.
+
+        Raises:
+            DuplexError: `session_resume_expired` when the session is gone.
+        """
+        return await self._engine.describe_session(session_id)
 
     async def active_session_count(self) -> int:
         """How many slots are taken, sessions being opened included."""

@@ -21,6 +21,7 @@ class DuplexSessionLink:
             max_bytes=limits.max_pending_output_bytes_per_session,
             max_events=limits.max_pending_output_events_per_session,
         )
+        self.fails_response_only = limits.output_overflow == "fail_response"
         self._max_input_bytes = limits.max_pending_input_bytes_per_session
         self._sent = 0
         self._taken = 0

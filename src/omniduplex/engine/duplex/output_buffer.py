@@ -160,6 +160,10 @@ class DuplexOutputBuffer:
             )
             self._bytes = sum(size for _, size in self._queue)
 
+    def recover(self) -> None:
+        """Take ordinary events again: what did not fit was given up, and made room."""
+        self._overflowed = False
+
     def deliverable(self, event: DuplexEvent) -> bool:
         """Whether an event already taken may still be written; ask right before writing it."""
         with self._lock:

@@ -97,6 +97,16 @@ _decode_event = msgspec.json.Decoder(DuplexEvent).decode
 _decode_any = msgspec.json.Decoder().decode
 
 
+class _Envelope(msgspec.Struct, frozen=True):
+    """As much of a message as names it."""
+
+    event_id: Any = None
+
+
+# It skips all other fields without making objects of them.
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+
+
 class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
     """A server event that this vocabulary does not have, as it came."""
 
@@ -111,7 +121,8 @@ def decode_command(raw: str | bytes) -> DuplexCommand:
         DuplexError: for whatever is wrong with it; nothing else escapes.
     """
     if _is_too_large(raw):
-        raise DuplexError("event_too_large", f"An event has at most {MAX_EVENT_BYTES} bytes.")
+        message = f"An event has at most {MAX_EVENT_BYTES} bytes."
+        raise DuplexError("event_too_large", message, event_id=_event_id(raw))
     try:
         command = _decode_command(raw)
     except _INVALID_JSON:
@@ -188,6 +199,15 @@ def _read_flat_error(message: str, code: str) -> ErrorEvent:
     kind = ERROR_KINDS.get(code)
     error_class = kind.error_class if kind else "invalid_request_error"
     return ErrorEvent(error=ErrorDetails(type=error_class, code=code, message=message))
+
+
+def _event_id(raw: str | bytes) -> str | None:
+    """The id of a message that is not read any further."""
+    try:
+        found = _decode_envelope(raw).event_id
+    except _INVALID_JSON:
+        return None
+    return found if isinstance(found, str) else None
 
 
 def _is_too_large(raw: str | bytes) -> bool:

@@ -1,4 +1,4 @@
-"""The 42 server events: Tier 1 as it is, Tier 2 subclasses that add fields, Tier 3 our own."""
+"""The contract's 42 server events and one more: Tier 1, Tier 2 with its fields, Tier 3 our own."""
 
 from __future__ import annotations
 
@@ -99,6 +99,14 @@ class SessionExpired(RealtimeEvent, frozen=True, kw_only=True, tag="session.expi
 
     session_id: str
     reason: str
+
+
+class SessionExpiring(RealtimeEvent, frozen=True, kw_only=True, tag="session.expiring"):
+    """The session will end by itself, or the server stops (`shutdown`), in `time_left_ms`."""
+
+    session_id: str
+    reason: str
+    time_left_ms: int
 
 
 class ResyncRequired(RealtimeEvent, frozen=True, kw_only=True, tag="session.resync_required"):
@@ -358,6 +366,7 @@ DuplexEvent = (
     | SessionResumed
     | SessionReplaced
     | SessionExpired
+    | SessionExpiring
     | ResyncRequired
     | SpeechStarted
     | SpeechStopped

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
 from omniduplex.engine.duplex.contracts import DuplexFence, StageWork
 from omniduplex.engine.duplex.plugin import DuplexModelPlugin, DuplexModelSessionState
 from omniduplex.engine.duplex.session.effects import Effect, Emit
 from omniduplex.engine.duplex.session.history import History
+from omniduplex.engine.duplex.session.lease import DuplexLease
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackLedger
 from omniduplex.protocol.duplex import (
     DuplexCapabilities,
@@ -28,7 +30,8 @@ NewId = Callable[[str], str]
 class SessionCore:
     """Identity, fence, configuration, ledgers; and the effects of the input being handled.
 
-    `now` is the session clock in seconds at the moment of the input being handled.
+    `now` and `opened_at` are seconds of the session clock, which never goes back: the moment of the
+    input being handled, and that of the open. `expires_at_unix` is wall-clock time for the client.
     """
 
     session_id: str
@@ -37,10 +40,12 @@ class SessionCore:
     plugin: DuplexModelPlugin
     model: DuplexModelSessionState
     new_id: NewId
-    max_pending_input_bytes: int
-    max_pending_turns: int
+    limits: DuplexSessionRuntimeConfig
+    opened_at: float
+    expires_at_unix: int | None = None
     history: History = field(default_factory=History)
     playback: PlaybackLedger = field(init=False)
+    lease: DuplexLease = field(init=False)
     epoch: int = 0
     turn_id: int = 0
     state: SessionState = "open"
@@ -50,6 +55,7 @@ class SessionCore:
 
     def __post_init__(self) -> None:
         self.playback = PlaybackLedger(self.config.playback_commit_policy)
+        self.lease = DuplexLease(self.opened_at, self.limits)
 
     @property
     def fence(self) -> DuplexFence:

@@ -29,6 +29,7 @@ from omniduplex.engine.duplex.session.inputs import (
     SessionInput,
     StageLost,
     StageResult,
+    Tick,
 )
 from omniduplex.engine.duplex.session.output_lane import OutputLane
 from omniduplex.protocol.duplex import (
@@ -59,6 +60,7 @@ from omniduplex.protocol.duplex import (
     SessionClosed,
     SessionCreated,
     SessionExpired,
+    SessionExpiring,
     SessionUpdated,
     SignalTurn,
     TruncateItem,
@@ -112,6 +114,19 @@ class DuplexEngineSession:
         """Whether the closing event was emitted."""
         return self._core.state == "closed"
 
+    @property
+    def active_response_id(self) -> str | None:
+        """The response being made, if there is one."""
+        return self._output.active.response_id if self._output.active else None
+
+    def detach(self, expected_generation: int, now: float) -> None:
+        """The connection is gone, its client may come back; raises as `DuplexLease.detach`."""
+        self._core.lease.detach(expected_generation, now)
+
+    def resume(self, expected_generation: int, control_id: str, now: float) -> int:
+        """A connection takes the session: the new generation; raises as `DuplexLease.resume`."""
+        return self._core.lease.resume(expected_generation, control_id, now)
+
     def open(self, now: float) -> list[Effect]:
         """The first effects: the model listens, and the client learns of the session."""
         core = self._core
@@ -128,6 +143,7 @@ class DuplexEngineSession:
         self._core.now = now
         match item:
             case StageResult():
+                self._core.lease.touch(now)
                 self._stage_result(item)
             case StageLost():
                 self._stage_lost(item)
@@ -136,6 +152,8 @@ class DuplexEngineSession:
                 self._release()
             case CloseRequest():
                 self._close(item)
+            case Tick():
+                self._tick()
             case OutputOverflow():
                 self._output_overflowed(item)
             case _:
@@ -174,6 +192,7 @@ class DuplexEngineSession:
         }
 
     def _command(self, command: RealtimeCommand) -> None:
+        self._core.lease.touch(self._core.now)
         try:
             if isinstance(command, SignalTurn):
                 command = resolve_signal(command)
@@ -286,15 +305,32 @@ class DuplexEngineSession:
         self._output.fail(lost.message)
         self._close(CloseRequest(reason="request_cleanup", expired=True))
 
+    def _tick(self) -> None:
+        """Tell the client that the end is near; end when it is here."""
+        core = self._core
+        ending = core.lease.ending(core.config.idle_timeout_s, busy=self._output.active is not None)
+        if ending is None:
+            return
+        reason, at = ending
+        if core.now >= at:
+            self._close(CloseRequest(reason=reason, expired=reason != "session_expired"))
+        elif core.lease.warn_once(at, core.now):
+            left_ms = round((at - core.now) * 1000)
+            core.emit(
+                SessionExpiring(session_id=self.session_id, reason=reason, time_left_ms=left_ms)
+            )
+
     def _output_overflowed(self, overflow: OutputOverflow) -> None:
         """A reader that is too slow loses its response, then its session (section 10)."""
         message = "the client reads its events too slowly"
+        lost_response = self._output.active is not None or overflow.ending is not None
         if self._output.active is None:
             self._core.emit_error(DuplexError("output_backpressure", message))
         if overflow.ending is not None:
             self._output.undo(overflow.ending)
         self._output.fail(message, "output_backpressure")
-        self._close(CloseRequest(reason="output_backpressure"))
+        if not (overflow.spares_session and lost_response):
+            self._close(CloseRequest(reason="output_backpressure"))
 
     def _close(self, request: CloseRequest | CloseSession) -> None:
         """Stop everything; the closing event is the last one."""
@@ -319,7 +355,7 @@ class DuplexEngineSession:
         """The session as its client sees it."""
         core, active = self._core, self._output.active
         latest = core.playback.latest
-        return session_object(
+        shown = session_object(
             core.config,
             session_id=core.session_id,
             capabilities=core.capabilities,
@@ -332,3 +368,6 @@ class DuplexEngineSession:
             active_request_id=active.key if active else None,
             playback=latest.cursor() if latest else PlaybackCursor(),
         )
+        if core.expires_at_unix is None:
+            return shown
+        return msgspec.structs.replace(shown, expires_at=core.expires_at_unix)

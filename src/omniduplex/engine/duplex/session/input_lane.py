@@ -166,10 +166,10 @@ class InputLane:
         """
         if self._core.config.decides_turns:
             return
-        if self._turn.buffered_bytes + size > self._core.max_pending_input_bytes:
+        limit = self._core.limits.max_pending_input_bytes_per_session
+        if self._turn.buffered_bytes + size > limit:
             raise DuplexError(
-                "input_backpressure",
-                f"more than {self._core.max_pending_input_bytes} bytes of audio wait for a commit",
+                "input_backpressure", f"more than {limit} bytes of audio wait for a commit"
             )
         self._turn.buffered_bytes += size
 
@@ -241,10 +241,10 @@ class InputLane:
                 "input_audio_buffer_empty",
                 "input_audio_buffer.commit requires a non-empty input audio buffer.",
             )
-        if len(self._core.history.pending) >= self._core.max_pending_turns:
+        limit = self._core.limits.max_pending_turns_per_session
+        if len(self._core.history.pending) >= limit:
             raise DuplexError(
-                "input_backpressure",
-                f"more than {self._core.max_pending_turns} committed turns wait to be heard",
+                "input_backpressure", f"more than {limit} committed turns wait to be heard"
             )
         item_id = self._item_id()
         if turn.started:

@@ -37,10 +37,20 @@ class CloseRequest(msgspec.Struct, frozen=True, gc=False):
     expired: bool = False
 
 
+class Tick(msgspec.Struct, frozen=True, gc=False):
+    """Time went by: is the session's end near, or here?"""
+
+
 class OutputOverflow(msgspec.Struct, frozen=True, gc=False):
-    """The client reads too slowly; `ending` is a response's ending that could not be queued."""
+    """The client reads too slowly; `ending` is a response's ending that could not be queued.
+
+    `spares_session` says that the output has room again once the response is gone.
+    """
 
     ending: ResponseDone | None
+    spares_session: bool = False
 
 
-SessionInput = DuplexCommand | StageResult | StageLost | AudioReady | CloseRequest | OutputOverflow
+SessionInput = (
+    DuplexCommand | StageResult | StageLost | AudioReady | CloseRequest | Tick | OutputOverflow
+)

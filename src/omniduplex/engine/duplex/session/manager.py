@@ -15,10 +15,10 @@ from omniduplex.engine.duplex.link import DuplexSessionLink, SessionCommand
 from omniduplex.engine.duplex.plugin import DuplexModelPlugin
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.engine_session import DuplexEngineSession
-from omniduplex.engine.duplex.session.inputs import CloseRequest, StageLost, StageResult
+from omniduplex.engine.duplex.session.inputs import CloseRequest, StageLost, StageResult, Tick
 from omniduplex.engine.duplex.session.observer import SessionObserver
 from omniduplex.engine.duplex.session.runner import DuplexSessionRunner
-from omniduplex.protocol.duplex import DuplexError, DuplexSessionConfig
+from omniduplex.protocol.duplex import DuplexError, DuplexSessionConfig, DuplexSessionObject
 from omniduplex.stages.messages import StageOutput
 from omniduplex.telemetry.metrics import METRICS
 from omniduplex.telemetry.tracing import default_tracer
@@ -46,6 +46,7 @@ class DuplexSessionManager:
         limits: DuplexSessionRuntimeConfig,
         executor: Executor,
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
         make_id: Callable[[str], str] = new_id,
     ) -> None:
         self._plugin = plugin
@@ -53,6 +54,7 @@ class DuplexSessionManager:
         self._limits = limits
         self._executor = executor
         self._clock = clock
+        self._wall_clock = wall_clock
         self._make_id = make_id
         self._capabilities = plugin.capabilities(limits.max_sessions)
         self._runners: dict[str, DuplexSessionRunner] = {}
@@ -93,10 +95,15 @@ class DuplexSessionManager:
             plugin=self._plugin,
             model=model,
             new_id=self._make_id,
-            max_pending_input_bytes=self._limits.max_pending_input_bytes_per_session,
-            max_pending_turns=self._limits.max_pending_turns_per_session,
+            limits=self._limits,
+            opened_at=self._clock(),
+            expires_at_unix=self._expires_at(),
         )
         self._start(link, DuplexEngineSession(core), loop)
+
+    def _expires_at(self) -> int | None:
+        longest_s = self._limits.max_session_s
+        return None if longest_s is None else int(self._wall_clock() + longest_s)
 
     def _start(
         self,
@@ -120,7 +127,11 @@ class DuplexSessionManager:
         self._links[link.session_id] = link
         METRICS.sessions_opened.inc()
         METRICS.sessions_open.set(len(self._runners))
-        runner.start()
+        try:
+            runner.start()
+        except BaseException:
+            self._forget(link.session_id)
+            raise
 
     def _forget(self, session_id: str) -> None:
         self._runners.pop(session_id, None)
@@ -133,7 +144,7 @@ class DuplexSessionManager:
         if runner is None:
             return
         self._links[message.session_id].taken(message.command)
-        runner.command_arrived(message.command)
+        runner.post(message.command)
 
     def stage_output(self, session_id: str, stage_id: int, output: StageOutput) -> None:
         """Give a stage's output to its session."""
@@ -159,19 +170,45 @@ class DuplexSessionManager:
         for session_id in tuple(self._runners):
             self.close(session_id, reason)
 
+    def detach(self, session_id: str, expected_generation: int) -> None:
+        """A session's connection is gone: its grace begins.
+
+        Raises:
+            DuplexError: `session_resume_expired`, `session_resume_conflict`.
+        """
+        self._living(session_id).session.detach(expected_generation, self._clock())
+
+    def resume(self, session_id: str, expected_generation: int, control_id: str) -> int:
+        """A connection takes a session: the new lease generation.
+
+        Raises:
+            DuplexError: `session_resume_expired`, `session_resume_conflict`.
+        """
+        runner = self._living(session_id)
+        return runner.session.resume(expected_generation, control_id, self._clock())
+
+    def public_object(self, session_id: str) -> DuplexSessionObject:
+        """A session as its client sees it; raises `session_resume_expired` when it is gone."""
+        return self._living(session_id).session.public_object()
+
+    def _living(self, session_id: str) -> DuplexSessionRunner:
+        runner = self._runners.get(session_id)
+        if runner is not None:
+            # Its time may be up although the reaper was not here yet.
+            runner.post(Tick())
+        if runner is None or session_id not in self._runners:
+            raise DuplexError(
+                "session_resume_expired", f"Unknown or expired duplex session: {session_id}"
+            )
+        return runner
+
     async def reaper_loop(self) -> None:
-        """End sessions whose clients have been silent for too long, for ever."""
+        """Look after sessions whose time is up, for ever."""
         while True:
             await asyncio.sleep(self._limits.reaper_interval_s)
             self.reap()
 
     def reap(self) -> None:
-        """End sessions whose clients have been silent for too long, once."""
-        ttl_s = self._limits.idle_ttl_s
-        now = self._clock()
+        """Let every session see what time it is."""
         for runner in tuple(self._runners.values()):
-            limit_s = runner.session.config.idle_timeout_s
-            if ttl_s is not None:
-                limit_s = min(limit_s, ttl_s)
-            if now - runner.last_input_at >= limit_s:
-                runner.post(CloseRequest(reason="idle_ttl_expired", expired=True))
+            runner.post(Tick())

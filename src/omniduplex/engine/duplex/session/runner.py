@@ -25,7 +25,7 @@ from omniduplex.engine.duplex.session.inputs import (
     StageLost,
 )
 from omniduplex.engine.duplex.session.observer import SessionObserver
-from omniduplex.protocol.duplex import DuplexEvent, ResponseDone
+from omniduplex.protocol.duplex import DuplexEvent, Reason, ResponseDone, SessionClosed
 from omniduplex.stages.errors import StageUnavailable
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,6 @@ class DuplexSessionRunner:
         self._observer = observer
         self._queue: deque[SessionInput] = deque()
         self._handling = False
-        self.last_input_at = clock()
 
     @property
     def session(self) -> DuplexEngineSession:
@@ -74,11 +73,6 @@ class DuplexSessionRunner:
         self._handling = True
         self._execute(self._session.open(self._clock()))
         self._drain()
-
-    def command_arrived(self, item: SessionInput) -> None:
-        """A client did something: handle it, and remember that the client is there."""
-        self.last_input_at = self._clock()
-        self.post(item)
 
     def post(self, item: SessionInput) -> None:
         """Handle an input now, or right after the one that is being handled."""
@@ -102,9 +96,20 @@ class DuplexSessionRunner:
         """A bug in handling an input ends this session and no other."""
         logger.exception("session %s failed on %s", self._session.session_id, type(item).__name__)
         if isinstance(item, CloseRequest):
-            self._ended("internal_error")
+            self._close_by_force("internal_error")
         else:
             self._queue.appendleft(CloseRequest(reason="internal_error"))
+
+    def _close_by_force(self, reason: str) -> None:
+        """The session cannot even close: its client and its slot must be set free all the same."""
+        closed = SessionClosed(
+            session_id=self._session.session_id,
+            epoch=self._session.epoch,
+            reason=reason,
+            event=Reason(type="session.closed", reason=reason),
+        )
+        self._link.output.close(closed)
+        self._ended(reason)
 
     # -- effects ----------------------------------------------------------------------------
 
@@ -133,7 +138,7 @@ class DuplexSessionRunner:
         return self._link.output.put(event) or before
 
     def _overflow(self, undone: list[Effect]) -> None:
-        """The client reads too slowly: its response fails, then its session.
+        """The client reads too slowly: its response fails, and by default its session.
 
         Of the batch that did not fit, stage work is still done; an ending that was not queued yet
         becomes a failure with its identity and output preserved.
@@ -145,7 +150,12 @@ class DuplexSessionRunner:
                 self._execute([effect])
             elif isinstance(effect, Emit) and isinstance(effect.event, ResponseDone):
                 ending = effect.event
-        self._queue.appendleft(OutputOverflow(ending=ending))
+        lost = ending.response_id if ending else self._session.active_response_id
+        spares_session = self._link.fails_response_only and lost is not None
+        if spares_session and lost is not None:
+            self._link.output.cancel(lost)
+            self._link.output.recover()
+        self._queue.appendleft(OutputOverflow(ending=ending, spares_session=spares_session))
 
     def _submit(self, work: Submit) -> None:
         try:
@@ -158,6 +168,8 @@ class DuplexSessionRunner:
         future.add_done_callback(lambda done: self._call_soon(lambda: self._prepared(work, done)))
 
     def _prepared(self, work: Prepare, done: Future[bytes]) -> None:
+        if done.cancelled():
+            return  # the engine is shutting down
         error = done.exception()
         if error is None:
             self.post(AudioReady(work.ticket, done.result()))

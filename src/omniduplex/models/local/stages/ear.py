@@ -34,7 +34,7 @@ SAMPLES_PER_MS = VAD_RATE // 1000
 FRAME_MS = FRAME_SAMPLES // SAMPLES_PER_MS
 UNIT_MS = 1000
 # Silence after which the words are recognised and the turn's sound is judged.
-PAUSE_MS = 160
+PAUSE_MS = 96
 # A first consonant is often too quiet for the detector: audio kept before the padded start.
 PRE_ROLL_MS = 200
 MAX_HELD_MS = 300_000

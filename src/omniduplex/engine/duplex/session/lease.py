@@ -1,0 +1,102 @@
+"""How long a session lives without its client: idle time, disconnect grace, and its last hour."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
+from omniduplex.protocol.duplex import DuplexError
+
+REMEMBERED_RESUMES = 16
+"""How many resumes a repeated control id is answered for."""
+
+
+@dataclass(slots=True)
+class DuplexLease:
+    """The lease of one session; all times in s of the session clock, which never goes back.
+
+    `generation` counts the connections that took the session: whoever detaches or resumes it must
+    name the current one, so that a connection that was replaced can do neither.
+    """
+
+    opened_at: float
+    limits: DuplexSessionRuntimeConfig
+    last_activity_at: float = field(init=False)
+    generation: int = 0
+    _detached_at: float | None = None
+    _resumes: OrderedDict[str, int] = field(default_factory=OrderedDict)
+    _warned: bool = False
+
+    def __post_init__(self) -> None:
+        self.last_activity_at = self.opened_at
+
+    def touch(self, now: float) -> None:
+        """Client or model did something."""
+        self.last_activity_at = now
+        self._warned = False
+
+    def detach(self, expected_generation: int, now: float) -> None:
+        """The connection of this generation is gone: the grace begins.
+
+        Raises:
+            DuplexError: `session_resume_conflict` when another connection has the session.
+        """
+        self._check(expected_generation)
+        if self._detached_at is None:
+            self._detached_at = now
+        self.touch(now)
+
+    def resume(self, expected_generation: int, control_id: str, now: float) -> int:
+        """A connection takes the session; the new generation.
+
+        The same `control_id` again is answered with the generation it made, so that a caller who
+        missed the answer may ask again.
+
+        Raises:
+            DuplexError: `session_resume_conflict` when another connection was faster.
+        """
+        made = self._resumes.get(control_id)
+        if made is not None:
+            return made
+        self._check(expected_generation)
+        self.generation += 1
+        self._detached_at = None
+        self._resumes[control_id] = self.generation
+        if len(self._resumes) > REMEMBERED_RESUMES:
+            self._resumes.popitem(last=False)
+        self.touch(now)
+        return self.generation
+
+    def _check(self, expected_generation: int) -> None:
+        if expected_generation != self.generation:
+            raise DuplexError(
+                "session_resume_conflict",
+                f"lease generation {expected_generation} is not the current {self.generation}",
+            )
+
+    def ending(self, idle_timeout_s: float, *, busy: bool) -> tuple[str, float] | None:
+        """Why and when (s) this session ends if nothing happens; None: never.
+
+        `idle_timeout_s` is what the client asked for; a `busy` session is not idle.
+        """
+        endings: list[tuple[float, str]] = []
+        if self._detached_at is not None:
+            grace_ends = self._detached_at + self.limits.disconnect_grace_s
+            endings.append((grace_ends, "disconnect_grace_expired"))
+        if self.limits.idle_ttl_s is not None and not busy:
+            idle_s = min(self.limits.idle_ttl_s, idle_timeout_s)
+            endings.append((self.last_activity_at + idle_s, "idle_ttl_expired"))
+        if self.limits.max_session_s is not None:
+            endings.append((self.opened_at + self.limits.max_session_s, "session_expired"))
+        if not endings:
+            return None
+        at, reason = min(endings)
+        return reason, at
+
+    def warn_once(self, at: float, now: float) -> bool:
+        """True the first time that the end is nearer than the deployment's warning time."""
+        if self._warned or at - now > self.limits.expiry_warning_s:
+            return False
+        self._warned = True
+        return True
