@@ -270,3 +270,15 @@ def test_options_are_those_of_one_answer(by_hand: SessionDriver) -> None:
     prompt = by_hand.prompts[-1]
     assert (prompt.instructions, prompt.temperature, prompt.speak) == (None, None, True)
     assert by_hand.last(ResponseCreated).response.metadata is None
+
+
+def test_of_a_written_answer_only_the_words_are_shown(by_hand: SessionDriver) -> None:
+    by_hand.says("Hi")
+    by_hand.send(CreateResponse(response=ResponseOptions(output_modalities=("text",))))
+    by_hand.model_audio(100, "Spoken ")
+    by_hand.model_audio(100)
+    by_hand.model_text("all the same.")
+    by_hand.model_ends()
+
+    assert by_hand.of(AudioDelta) == []
+    assert by_hand.last(TextDone).text == "Spoken all the same."

@@ -20,9 +20,10 @@ from omniduplex.engine.duplex.model_events import (
 )
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.effects import DropQueuedAudio
+from omniduplex.engine.duplex.session.endings import failure_details
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import build_prompt
-from omniduplex.engine.duplex.session.response import Response, failure_details
+from omniduplex.engine.duplex.session.response import Response
 from omniduplex.protocol.duplex import (
     CancelResponse,
     ClearOutputAudio,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import msgspec
 
@@ -11,11 +10,11 @@ from omniduplex.audio.pcm import duration_ms
 from omniduplex.audio.stream import OutputEncoder
 from omniduplex.engine.duplex.model_events import FunctionCall, ResponseAudio
 from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.endings import Ending, item_status, status_details
 from omniduplex.engine.duplex.session.history import HistoryEntry, SpokenText
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import heard_text
 from omniduplex.protocol.duplex import (
-    ERROR_KINDS,
     AudioDelta,
     AudioDone,
     AudioFormat,
@@ -31,7 +30,6 @@ from omniduplex.protocol.duplex import (
     ItemAdded,
     ItemCreated,
     ItemDone,
-    ItemStatus,
     Modality,
     OutputItemAdded,
     OutputItemDone,
@@ -45,15 +43,12 @@ from omniduplex.protocol.duplex import (
     SpeakDecision,
     SpeakMetadata,
     StatusDetails,
-    StatusError,
     TextDelta,
     TextDone,
     TranscriptDelta,
     TranscriptDone,
     Usage,
 )
-
-Ending = Literal["completed", "cancelled", "failed", "incomplete"]
 
 
 @dataclass(slots=True)
@@ -142,15 +137,21 @@ class Response:
             part=part,
         )
 
-    def add_audio(self, event: ResponseAudio, *, last: bool = False) -> None:
-        """Send audio in the session's output format, and the words in it."""
+    def add_audio(self, event: ResponseAudio) -> None:
+        """Send audio in the session's output format, and the words in it.
+
+        Of a response that is text alone, only the words are sent.
+        """
+        if "audio" not in self.modalities:
+            self.add_text(event.text)
+            return
         self._open_message()
         if self._encoder is None:
             out = self._format
             if out.encoding == "pcm_f32le":
                 raise ValueError("no output in pcm_f32le")
             self._encoder = OutputEncoder(event.sample_rate_hz, out.encoding, out.rate_hz)
-        delta = self._encoder.process(event.pcm, last=last)
+        delta = self._encoder.process(event.pcm)
         # The ledger counts the model's own audio: what a resampler holds back comes with the next.
         spoken_ms = duration_ms(len(event.pcm), event.sample_rate_hz)
         self.spoken.add(event.text, spoken_ms)
@@ -200,6 +201,8 @@ class Response:
 
     def add_text(self, text: str) -> None:
         """Send text that is not spoken."""
+        if not text:
+            return
         self._open_message()
         if not self._text_part:
             self._text_part = True
@@ -260,7 +263,7 @@ class Response:
             self._open_message_if_empty()
         if self._message_index is not None:
             self._finish_message(ending)
-        details = self._details(ending, reason)
+        details = status_details(ending, reason)
         facts = ResponseFacts(
             type="response.done",
             session_id=self.core.session_id,
@@ -295,7 +298,7 @@ class Response:
         if self._text_part:
             self._finish_text_part(index)
         item = msgspec.structs.replace(
-            self._items[index], status=_item_status(ending), content=self._content(ending)
+            self._items[index], status=item_status(ending), content=self._content(ending)
         )
         self._finish_item(index, item)
 
@@ -358,13 +361,6 @@ class Response:
             previous = self.core.history.previous_of(item.id)
             self.core.emit(ItemDone(item=item, previous_item_id=previous))
 
-    def _details(self, ending: Ending, reason: str | None) -> StatusDetails | None:
-        if ending == "completed":
-            return None
-        if ending == "failed":
-            return failure_details(reason or "internal_error")
-        return StatusDetails(type=ending, reason=reason or ending)
-
     def _response(
         self, status: ResponseStatus, details: StatusDetails | None, facts: ResponseFacts
     ) -> DuplexResponse:
@@ -379,19 +375,3 @@ class Response:
             usage=self.usage,
             facts=facts,
         )
-
-
-def failure_details(code: str) -> StatusDetails:
-    """Why a response failed; its message was in an error before."""
-    error = StatusError(type=ERROR_KINDS[code].error_class, code=code)
-    return StatusDetails(type="failed", reason=code, error=error)
-
-
-def _item_status(ending: Ending) -> ItemStatus:
-    match ending:
-        case "completed":
-            return "completed"
-        case "cancelled":
-            return "cancelled"
-        case _:
-            return "incomplete"

@@ -1,0 +1,35 @@
+"""How a response can end, and how its ending reads on the wire."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from omniduplex.protocol.duplex import ERROR_KINDS, ItemStatus, StatusDetails, StatusError
+
+Ending = Literal["completed", "cancelled", "failed", "incomplete"]
+
+
+def status_details(ending: Ending, reason: str | None) -> StatusDetails | None:
+    """Why a response ended so; a failure's reason is an error code."""
+    if ending == "completed":
+        return None
+    if ending == "failed":
+        return failure_details(reason or "internal_error")
+    return StatusDetails(type=ending, reason=reason or ending)
+
+
+def failure_details(code: str) -> StatusDetails:
+    """Why a response failed; its message was in an error before."""
+    error = StatusError(type=ERROR_KINDS[code].error_class, code=code)
+    return StatusDetails(type="failed", reason=code, error=error)
+
+
+def item_status(ending: Ending) -> ItemStatus:
+    """How the message of a response that ended so stands."""
+    match ending:
+        case "completed":
+            return "completed"
+        case "cancelled":
+            return "cancelled"
+        case _:
+            return "incomplete"
