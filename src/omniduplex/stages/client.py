@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from omniduplex.config.pipeline import StageConfig
 from omniduplex.stages.errors import StageOverloaded, StageStartError, StageUnavailable
+from omniduplex.stages.hang import HangWatch
 from omniduplex.stages.messages import (
     FromWorker,
     StageAbort,
@@ -24,6 +25,8 @@ from omniduplex.stages.messages import (
     StageInput,
     StageMessage,
     StageOutput,
+    StagePing,
+    StagePong,
     StageReady,
     StageStop,
     ToWorker,
@@ -71,14 +74,20 @@ class StageClient(ABC):
         """Start the worker and wait until its model is loaded.
 
         From then on `on_output` gets every output of a request that is not aborted, and `on_dead`
-        is called once if the worker ends without `stop`; `stop` is still to be called then, as a
-        worker that has failed may not be gone yet. Raises `StageStartError`.
+        is called once if the worker ends without `stop`, or hangs; `stop` is still to be called
+        then, as a worker that has failed may not be gone yet. Raises `StageStartError`.
         """
         self._started = True
         self._loop = asyncio.get_running_loop()
         self._on_output, self._on_dead = on_output, on_dead
         self._ready: asyncio.Future[float] = self._loop.create_future()
         self._exited = asyncio.Event()
+        self._watch = HangWatch(
+            self.config.hang_timeout_s,
+            call_later=self._loop.call_later,
+            ask=lambda: self._send(StagePing()),
+            on_hang=self._hangs,
+        )
         try:
             async with asyncio.timeout(self._start_timeout_s):
                 await self._launch()
@@ -113,6 +122,7 @@ class StageClient(ABC):
             )
         self._send(message)
         self._waiting += isinstance(message, StageInput)
+        self._watch.given()
 
     async def stop(self, timeout_s: float = 5.0) -> None:
         """End the worker, by force if it takes longer; no output comes from now on."""
@@ -120,6 +130,7 @@ class StageClient(ABC):
             return
         self._alive = False
         self._stopping = True
+        self._watch.end()
         if not self._ready.done():
             self._ready.set_exception(StageStartError("the stage was stopped while it started"))
         self._send(StageStop())
@@ -132,6 +143,8 @@ class StageClient(ABC):
                     self._on_output(message)
             case StageDrained():
                 self._waiting -= message.count
+            case StagePong():
+                self._watch.answered()
             case StageReady():
                 if not self._ready.done():
                     self._alive = True
@@ -139,8 +152,13 @@ class StageClient(ABC):
             case StageFatal():
                 self._report_end(message.error)
 
+    def _hangs(self) -> None:
+        self._report_end(f"the worker did not answer for {self.config.hang_timeout_s:g} s")
+        self._abandon()
+
     def _report_end(self, reason: str) -> None:
         self._alive = False
+        self._watch.end()
         if self._stopping or self._reported:
             return
         self._reported = True
@@ -172,6 +190,10 @@ class StageClient(ABC):
         """Queue a message for the worker; one that is gone already ignores it."""
 
     @abstractmethod
+    def _abandon(self) -> None:
+        """Get rid of a worker that hangs, as far as that is possible."""
+
+    @abstractmethod
     async def _finish(self, timeout_s: float) -> None:
         """Wait for the worker to end, and make it."""
 
@@ -183,7 +205,8 @@ class StageClient(ABC):
 class ThreadStageClient(StageClient):
     """A worker in a thread of this process: for models that cost little, and for tests.
 
-    A thread cannot be killed: one that does not end when it is told to is left behind and logged.
+    A thread cannot be killed: one that hangs, or does not end when it is told to, is left behind
+    with its memory, and logged.
     """
 
     async def _launch(self) -> None:
@@ -207,6 +230,9 @@ class ThreadStageClient(StageClient):
 
     def _send(self, message: ToWorker) -> None:
         self._inbox.put(message)
+
+    def _abandon(self) -> None:
+        logger.error("the thread of stage %s hangs and is left behind", self.config.name)
 
     async def _finish(self, timeout_s: float) -> None:
         if await self._has_exited(timeout_s):
@@ -296,6 +322,10 @@ class ProcessStageClient(StageClient):
     def _send(self, message: ToWorker) -> None:
         if self._protocol:
             self._protocol.send(message)
+
+    def _abandon(self) -> None:
+        if self._process:
+            self._process.kill()
 
     async def _finish(self, timeout_s: float) -> None:
         if self._process is None or await self._has_exited(timeout_s):

@@ -31,6 +31,10 @@ class StageStop(msgspec.Struct, frozen=True, array_like=True, tag=3):
     """The worker ends after this."""
 
 
+class StagePing(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """Asks for a `StagePong` once the model has stepped over all that came before."""
+
+
 class StageReady(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """The worker has loaded its model; `load_s` is how long that took, in seconds."""
 
@@ -41,6 +45,10 @@ class StageDrained(msgspec.Struct, frozen=True, array_like=True, tag=7):
     """The worker has taken this many more inputs from its queue and gives them to its model."""
 
     count: int
+
+
+class StagePong(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """The worker's loop turns: the model has been given all that came before the ping."""
 
 
 class StageOutput(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -69,5 +77,5 @@ class StageFatal(msgspec.Struct, frozen=True, array_like=True, tag=6):
 
 
 StageMessage = StageInput | StageAbort
-ToWorker = StageInput | StageAbort | StageStop
-FromWorker = StageReady | StageDrained | StageOutput | StageFatal
+ToWorker = StageInput | StageAbort | StagePing | StageStop
+FromWorker = StageReady | StageDrained | StagePong | StageOutput | StageFatal

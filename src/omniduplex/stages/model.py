@@ -38,6 +38,7 @@ class StageModel(ABC):
     def step(self, batch: Sequence[StageMessage]) -> None:
         """Take all that has arrived since the last step, in order; must not block for long.
 
+        A worker that does not come back from it within the `hang_timeout_s` of its stage is killed.
         An exception that leaves `step` is a bug or a broken model: the worker dies of it and the
         sessions it carries fail. A failure of one request is an output with `error` instead.
         """

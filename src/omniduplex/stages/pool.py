@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from omniduplex.config.pipeline import StageConfig
@@ -23,16 +25,23 @@ MAX_BACKOFF_S = 5.0
 # A worker that ran for longer did not die of being started.
 STABLE_S = 30.0
 RETIRE_TIMEOUT_S = 1.0
+# Keys whose replica is remembered while none of their requests is open: far more than sessions
+# live at once, and each input makes its key the newest.
+MAX_KEYS = 4096
 
 
 class _Replica:
-    """One place for a worker, the requests it carries now, and when it was last started."""
+    """One place for a worker, the requests it carries now, and when it was last started.
+
+    `chosen_at` counts the choices of the pool: the higher, the later it was this one's turn.
+    """
 
     def __init__(self, index: int, client: StageClient, now: float) -> None:
         self.index = index
         self.client = client
         self.started_at = now
         self.requests: set[str] = set()
+        self.chosen_at = 0
         self.died = asyncio.Event()
 
 
@@ -40,19 +49,22 @@ class StagePool:
     """All workers of one stage; everything here happens on the loop of `start`.
 
     A request is open from its first input until it is released, aborted, answered with an output
-    that is `finished` or an `error`, or lost with its worker. Its inputs all go to one replica.
+    that is `finished` or an `error`, or lost with its worker. Its inputs all go to one replica, and
+    so do those of all requests with the same `route_key`, as long as that replica lives.
     """
 
     def __init__(
         self,
         config: StageConfig,
         *,
+        route_key: Callable[[str], str] = str,
         create: Callable[[StageConfig], StageClient] = create_client,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
         metrics: ServerMetrics = METRICS,
     ) -> None:
         self.config = config
+        self._route_key = route_key
         self._create = create
         self._sleep = sleep
         self._clock = clock
@@ -61,6 +73,8 @@ class StagePool:
             _Replica(index, create(config), clock()) for index in range(config.replicas)
         ]
         self._routes: dict[str, _Replica] = {}
+        self._keys: OrderedDict[str, _Replica] = OrderedDict()
+        self._choices = itertools.count(1)
         self._supervisors: list[asyncio.Task[None]] = []
 
     @property
@@ -113,16 +127,31 @@ class StagePool:
 
     def _submit_input(self, message: StageInput) -> None:
         request_id = message.request_id
-        replica = self._routes.get(request_id) or self._least_busy()
+        key = self._route_key(request_id)
+        replica = self._routes.get(request_id) or self._home(key) or self._least_busy()
         replica.client.submit(message)
         self._routes[request_id] = replica
         replica.requests.add(request_id)
+        self._settle(key, replica)
+
+    def _home(self, key: str) -> _Replica | None:
+        """Where the requests of this key live, if a worker is there."""
+        replica = self._keys.get(key)
+        return replica if replica and replica.client.alive else None
+
+    def _settle(self, key: str, replica: _Replica) -> None:
+        if self._keys.get(key) is not replica:
+            self._keys[key] = replica
+            replica.chosen_at = next(self._choices)
+        self._keys.move_to_end(key)
+        if len(self._keys) > MAX_KEYS:
+            self._keys.popitem(last=False)
 
     def _least_busy(self) -> _Replica:
         living = [replica for replica in self._replicas if replica.client.alive]
         if not living:
             raise StageUnavailable(f"no worker of stage {self.config.name!r} is running")
-        return min(living, key=lambda replica: len(replica.requests))
+        return min(living, key=lambda replica: (len(replica.requests), replica.chosen_at))
 
     def _abort(self, message: StageAbort) -> None:
         for replica in self._replicas:

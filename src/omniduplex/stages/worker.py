@@ -27,6 +27,8 @@ from omniduplex.stages.messages import (
     StageInput,
     StageMessage,
     StageOutput,
+    StagePing,
+    StagePong,
     StageReady,
     StageStop,
     ToWorker,
@@ -78,11 +80,11 @@ class Inbox:
             self.aborted.add(message.request_ids)
         self._messages.put(message)
 
-    def drain(self) -> list[StageMessage] | None:
+    def drain(self) -> list[StageMessage | StagePing] | None:
         """Block until there is something and take all there is; None once the worker is to stop."""
         if self._stopped:
             return None
-        batch: list[StageMessage] = []
+        batch: list[StageMessage | StagePing] = []
         for message in self._waiting():
             if isinstance(message, StageStop):
                 self._stopped = True
@@ -96,9 +98,14 @@ class Inbox:
             while True:
                 yield self._messages.get_nowait()
 
-    def wants(self, message: StageMessage) -> bool:
-        """Whether the model is to see it: inputs of aborted requests are of no use any more."""
-        return isinstance(message, StageAbort) or message.request_id not in self.aborted
+    def wanted(self, batch: Iterable[StageMessage | StagePing]) -> list[StageMessage]:
+        """What the model is to see: inputs of aborted requests are of no use any more."""
+        return [
+            message
+            for message in batch
+            if isinstance(message, StageAbort)
+            or (isinstance(message, StageInput) and message.request_id not in self.aborted)
+        ]
 
 
 def run_loop(model: StageModel, inbox: Inbox, send: Send) -> None:
@@ -106,8 +113,10 @@ def run_loop(model: StageModel, inbox: Inbox, send: Send) -> None:
     while (batch := inbox.drain()) is not None:
         if inputs := sum(isinstance(message, StageInput) for message in batch):
             send(StageDrained(inputs))
-        if wanted := [message for message in batch if inbox.wants(message)]:
+        if wanted := inbox.wanted(batch):
             model.step(wanted)
+        if any(isinstance(message, StagePing) for message in batch):
+            send(StagePong())
 
 
 def create_model(config: StageConfig, emit: Emit) -> StageModel:
