@@ -322,15 +322,16 @@ class DuplexEngineSession:
 
     def _output_overflowed(self, overflow: OutputOverflow) -> None:
         """A reader that is too slow loses its response, then its session (section 10)."""
-        message = "the client reads its events too slowly"
-        lost_response = self._output.active is not None or overflow.ending is not None
-        if self._output.active is None:
-            self._core.emit_error(DuplexError("output_backpressure", message))
+        code, active = "output_backpressure", self._output.active
+        lost_response = active is not None or overflow.ending is not None
+        self._core.emit_error(DuplexError(code, "the client reads its events too slowly"))
         if overflow.ending is not None:
             self._output.undo(overflow.ending)
-        self._output.fail(message, "output_backpressure")
+        if active is not None:
+            announced = active.response_id not in overflow.unannounced
+            self._output.give_up(active, code, announced=announced)
         if not (overflow.spares_session and lost_response):
-            self._close(CloseRequest(reason="output_backpressure"))
+            self._close(CloseRequest(reason=code))
 
     def _close(self, request: CloseRequest | CloseSession) -> None:
         """Stop everything; the closing event is the last one."""

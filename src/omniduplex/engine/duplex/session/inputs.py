@@ -44,11 +44,13 @@ class Tick(msgspec.Struct, frozen=True, gc=False):
 class OutputOverflow(msgspec.Struct, frozen=True, gc=False):
     """The client reads too slowly; `ending` is a response's ending that could not be queued.
 
-    `spares_session` says that the output has room again once the response is gone.
+    `spares_session` says that the output has room again once the response is gone. The client
+    never heard of `unannounced` responses, so that they need no ending.
     """
 
     ending: ResponseDone | None
     spares_session: bool = False
+    unannounced: frozenset[str] = frozenset()
 
 
 SessionInput = (

@@ -273,14 +273,20 @@ class OutputLane:
             self._core.emit_error(DuplexError(code, message))
             self.end_failed(self.active, code)
 
-    def end_failed(self, response: Response, code: str) -> None:
+    def end_failed(self, response: Response, code: str, *, announced: bool = True) -> None:
         """End the active response as failed, after the error was told."""
         self.active = self._deferred = None
         self._awaited.clear()
         self._core.turn_state = "idle"
-        self._core.effects.append(DropQueuedAudio(response.response_id))
-        response.finish("failed", code)
+        if announced:
+            self._core.effects.append(DropQueuedAudio(response.response_id))
+            response.finish("failed", code)
         self._forget(response.response_id)
+
+    def give_up(self, response: Response, code: str, *, announced: bool) -> None:
+        """The active response cannot be delivered: the model shall stop with it."""
+        self._core.run(self._core.model.plan_cancel(self._core.fence, response.key))
+        self.end_failed(response, code, announced=announced)
 
     def undo(self, ending: ResponseDone) -> None:
         """An ending that could not be queued becomes a failure with its identity and output."""

@@ -25,7 +25,13 @@ from omniduplex.engine.duplex.session.inputs import (
     StageLost,
 )
 from omniduplex.engine.duplex.session.observer import SessionObserver
-from omniduplex.protocol.duplex import DuplexEvent, Reason, ResponseDone, SessionClosed
+from omniduplex.protocol.duplex import (
+    DuplexEvent,
+    Reason,
+    ResponseCreated,
+    ResponseDone,
+    SessionClosed,
+)
 from omniduplex.stages.errors import StageUnavailable
 
 logger = logging.getLogger(__name__)
@@ -141,21 +147,35 @@ class DuplexSessionRunner:
         """The client reads too slowly: its response fails, and by default its session.
 
         Of the batch that did not fit, stage work is still done; an ending that was not queued yet
-        becomes a failure with its identity and output preserved.
+        becomes a failure with its identity and output preserved. A batch that ends the session
+        needs no more than what still finds room of it.
         """
         self._observer.overflowed()
+        if isinstance(undone[-1], Ended):
+            self._execute(undone[1:])
+            return
         ending: ResponseDone | None = None
+        unannounced: set[str] = set()
         for effect in undone:
-            if isinstance(effect, Submit | Abort | DropQueuedAudio):
-                self._execute([effect])
-            elif isinstance(effect, Emit) and isinstance(effect.event, ResponseDone):
-                ending = effect.event
+            match effect:
+                case Submit() | Abort() | DropQueuedAudio():
+                    self._execute([effect])
+                case Emit(ResponseCreated() as created):
+                    unannounced.add(created.response_id)
+                case Emit(ResponseDone() as done) if done.response_id not in unannounced:
+                    ending = done
         lost = ending.response_id if ending else self._session.active_response_id
         spares_session = self._link.fails_response_only and lost is not None
         if spares_session and lost is not None:
             self._link.output.cancel(lost)
             self._link.output.recover()
-        self._queue.appendleft(OutputOverflow(ending=ending, spares_session=spares_session))
+        self._queue.appendleft(
+            OutputOverflow(
+                ending=ending,
+                spares_session=spares_session,
+                unannounced=frozenset(unannounced),
+            )
+        )
 
     def _submit(self, work: Submit) -> None:
         try:

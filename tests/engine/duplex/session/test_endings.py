@@ -1,0 +1,193 @@
+"""How a session ends: stage loss (7.8), a slow reader (10), closing and expiry."""
+
+import pytest
+from tests.engine.duplex.session.driver import SessionDriver, kinds
+
+from omniduplex.engine.duplex.contracts import Abort
+from omniduplex.engine.duplex.model_events import UserSpeechStarted
+from omniduplex.engine.duplex.session.effects import DropQueuedAudio, Ended
+from omniduplex.engine.duplex.session.inputs import (
+    AudioReady,
+    CloseRequest,
+    OutputOverflow,
+    SessionInput,
+    StageLost,
+    StageResult,
+)
+from omniduplex.protocol.duplex import (
+    AckPlayback,
+    AppendAudio,
+    CloseSession,
+    Commit,
+    CreateResponse,
+    Heartbeat,
+    ResponseDone,
+    SessionClosed,
+    SessionExpired,
+)
+from omniduplex.stages.messages import StageOutput
+
+LOST = StageLost(0, "the worker died")
+ENDINGS: dict[str, SessionInput] = {
+    "client": CloseSession(reason="bye"),
+    "server": CloseRequest(reason="shutdown"),
+    "idle": CloseRequest(reason="idle_ttl_expired", expired=True),
+    "stage": LOST,
+    "slow reader": OutputOverflow(ending=None),
+}
+
+
+def speaking(driver: SessionDriver) -> SessionDriver:
+    driver.user_turn("Hi")
+    driver.model_audio(200, "Hello")
+    driver.events()
+    return driver
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_nothing_follows_the_closing_event(driver: SessionDriver, name: str) -> None:
+    speaking(driver)
+    driver.feed(ENDINGS[name])
+    assert isinstance(driver.log[-1], SessionClosed | SessionExpired)
+    assert driver.model.closed
+    assert driver.session.closed
+    assert isinstance(driver.effects[-1], Ended)
+    driver.model.says = [UserSpeechStarted(0)]
+    seen = len(driver.effects)
+    for item in (
+        AppendAudio(audio=b"\0\0"),
+        Commit(),
+        CreateResponse(),
+        Heartbeat(),
+        AckPlayback(played_ms=1),
+        CloseSession(),
+        StageResult(0, StageOutput("open")),
+        AudioReady(1, b""),
+        *ENDINGS.values(),
+    ):
+        driver.feed(item)
+
+    assert len(driver.effects) == seen
+
+
+def test_a_client_hears_its_own_reason(driver: SessionDriver) -> None:
+    driver.send(CloseSession(reason="bye"))
+    closed = driver.last(SessionClosed)
+    assert (closed.reason, closed.event.reason, closed.epoch) == ("bye", "bye", 0)
+    assert driver.effects[-1] == Ended("bye")
+    assert Abort(("open",)) in driver.effects
+
+
+def test_expiry_has_an_event_of_its_own(driver: SessionDriver) -> None:
+    driver.feed(CloseRequest(reason="idle_ttl_expired", expired=True))
+    assert driver.events() == [SessionExpired(session_id="s1", reason="idle_ttl_expired")]
+
+
+def test_a_lost_stage_fails_the_answer_then_the_session(driver: SessionDriver) -> None:
+    speaking(driver)
+    driver.feed(LOST)
+
+    names = driver.kinds()
+    assert names[0] == "ErrorEvent"
+    assert names[-3:] == ["ResponseDone", "RateLimitsUpdated", "SessionExpired"]
+    assert driver.error().code == "runtime_data_plane_stream_failed"
+    assert driver.error().type == "server_error"
+    done = driver.last(ResponseDone).response
+    assert done.status == "failed"
+    assert done.status_details
+    assert done.status_details.reason == "runtime_data_plane_stream_failed"
+    assert done.facts
+    assert done.facts.committed is False
+    assert driver.last(SessionExpired).reason == "request_cleanup"
+    assert DropQueuedAudio("resp_1") in driver.effects
+
+
+def test_a_lost_stage_is_told_to_an_idle_session_too(driver: SessionDriver) -> None:
+    driver.feed(LOST)
+    assert driver.kinds() == ["ErrorEvent", "SessionExpired"]
+
+
+def test_a_model_that_fails_an_answer_keeps_the_session(driver: SessionDriver) -> None:
+    speaking(driver)
+    driver.model_fails()
+    assert driver.kinds()[0] == "ErrorEvent"
+    assert driver.last(ResponseDone).response.status == "failed"
+
+    driver.user_turn("Again")
+    assert driver.said == [("user", "Hi"), ("user", "Again")]
+    driver.answers((100, "Hello."))
+    assert driver.last(ResponseDone).response.status == "completed"
+
+
+def test_a_slow_reader_loses_its_answer_then_its_session(driver: SessionDriver) -> None:
+    speaking(driver)
+    driver.feed(OutputOverflow(ending=None))
+
+    names = driver.kinds()
+    assert names[0] == "ErrorEvent"
+    assert names[-3:] == ["ResponseDone", "RateLimitsUpdated", "SessionClosed"]
+    assert (driver.error().code, driver.error().type) == ("output_backpressure", "rate_limit_error")
+    done = driver.last(ResponseDone).response
+    assert (done.id, done.status) == ("resp_1", "failed")
+    assert driver.last(SessionClosed).reason == "output_backpressure"
+    assert driver.last(SessionClosed).session_id == "s1"
+
+
+def test_a_slow_reader_without_an_answer_is_told_and_closed(driver: SessionDriver) -> None:
+    driver.feed(OutputOverflow(ending=None))
+    assert driver.kinds() == ["ErrorEvent", "SessionClosed"]
+
+
+def test_an_ending_that_found_no_room_becomes_a_failure(driver: SessionDriver) -> None:
+    """The runner hands back the ending it could not queue: same id, same output, not kept."""
+    speaking(driver)
+    driver.model_ends()
+    lost = driver.last(ResponseDone)
+    del driver.log[driver.log.index(lost) :]
+    shown = len(driver.log)
+    driver.feed(OutputOverflow(ending=lost))
+
+    assert kinds(driver.log[shown:]) == [
+        "ErrorEvent",
+        "ResponseDone",
+        "RateLimitsUpdated",
+        "SessionClosed",
+    ]
+    done = driver.last(ResponseDone).response
+    assert (done.id, done.status, done.output) == ("resp_1", "failed", lost.response.output)
+    assert done.facts
+    assert done.facts.committed is False
+
+
+def test_an_ending_that_was_queued_is_not_told_again(driver: SessionDriver) -> None:
+    speaking(driver)
+    driver.model_ends()
+    driver.feed(OutputOverflow(ending=None))
+    assert len(driver.of(ResponseDone)) == 1
+    assert driver.last(ResponseDone).response.status == "completed"
+
+
+def test_an_answer_the_reader_never_heard_of_does_not_end_either(driver: SessionDriver) -> None:
+    shown = len(driver.log)
+    driver.user_turn("Hi")
+    del driver.log[shown:]
+    driver.feed(OutputOverflow(ending=None, unannounced=frozenset({"resp_1"})))
+    assert kinds(driver.log[shown:]) == ["ErrorEvent", "SessionClosed"]
+
+
+def test_a_session_that_is_spared_answers_the_next_turn(driver: SessionDriver) -> None:
+    speaking(driver)
+    driver.feed(OutputOverflow(ending=None, spares_session=True))
+    assert driver.last(ResponseDone).response.status == "failed"
+    assert driver.aborted == ["answer_1"]
+    driver.model_audio(100, "late", key="answer_1")
+
+    driver.user_turn("Again")
+    driver.answers((100, "Hello."))
+    assert driver.said == [("user", "Hi"), ("user", "Again")]
+    assert driver.last(ResponseDone).response.status == "completed"
+
+
+def test_there_is_no_session_to_spare_when_no_answer_was_to_blame(driver: SessionDriver) -> None:
+    driver.feed(OutputOverflow(ending=None, spares_session=True))
+    assert driver.session.closed
