@@ -61,6 +61,27 @@ def test_text_is_answered_without_any_audio(by_hand: SessionDriver) -> None:
     assert by_hand.last(ResponseDone).response.status == "completed"
 
 
+def test_written_answers_are_in_the_next_prompt(by_hand: SessionDriver) -> None:
+    by_hand.says("Hi")
+    by_hand.send(CreateResponse(response=ResponseOptions(output_modalities=("text",))))
+    by_hand.model_text("Hello ")
+    by_hand.model_text("there.")
+    by_hand.model_ends()
+    by_hand.says("And?")
+    by_hand.send(ASK)
+    by_hand.model_audio(100, "Spoken.")
+    by_hand.model_text("Written.")
+    by_hand.model_ends()
+    by_hand.send(ASK)
+
+    assert by_hand.said == [
+        ("user", "Hi"),
+        ("assistant", "Hello there."),
+        ("user", "And?"),
+        ("assistant", "Spoken. Written."),
+    ]
+
+
 def test_items_go_where_they_are_put(by_hand: SessionDriver) -> None:
     put(by_hand, ItemInput(id="b", content=text("B")))
     put(by_hand, ItemInput(id="a", content=text("A")), after="root")

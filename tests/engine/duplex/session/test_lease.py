@@ -63,8 +63,7 @@ def test_of_resumes_that_name_one_generation_one_wins(tries: list[tuple[int, str
         before = held.generation
         try:
             made = held.resume(generation, control_id, 1.0)
-        except DuplexError as error:
-            assert error.code == "session_resume_conflict"
+        except DuplexError:
             assert generation != before
             continue
         assert winners.setdefault(made, control_id) == control_id

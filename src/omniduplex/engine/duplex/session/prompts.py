@@ -61,10 +61,19 @@ def entry_message(entry: HistoryEntry, playback: PlaybackLedger) -> PromptMessag
         return PromptMessage(role="assistant", tool_calls=(_tool_call(item),))
     if item.type == "function_call_output":
         return PromptMessage(role="tool", text=_text(item.output), tool_call_id=_text(item.call_id))
-    text = heard_text(entry, playback)
+    text = _known_text(entry, playback)
     if not text or isinstance(item.role, msgspec.UnsetType):
         return None
     return PromptMessage(role=item.role, text=text)
+
+
+def _known_text(entry: HistoryEntry, playback: PlaybackLedger) -> str:
+    """What the user knows of a message: the words heard, then those that were written."""
+    heard, content = heard_text(entry, playback), entry.item.content
+    if entry.spoken is None or isinstance(content, msgspec.UnsetType):
+        return heard
+    written = [_text(part.text) for part in content if part.type == "output_text"]
+    return " ".join(text for text in (heard, *written) if text)
 
 
 def heard_text(entry: HistoryEntry, playback: PlaybackLedger) -> str:

@@ -1,0 +1,293 @@
+"""Any program of client and model against what the contract says of every session."""
+
+import os
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from tests.engine.duplex.session.contract import ContractWatcher
+from tests.engine.duplex.session.driver import BY_HAND, LISTENING, SessionDriver, loud, quiet
+from tests.engine.duplex.session.prompt_truth import PromptTruth
+
+from omniduplex.engine.duplex.session.inputs import CloseRequest, OutputOverflow, StageLost
+from omniduplex.protocol.duplex import (
+    AckPlayback,
+    BargeIn,
+    CancelInput,
+    CancelResponse,
+    ClearInput,
+    ClearOutputAudio,
+    CloseSession,
+    ContentPart,
+    CreateItem,
+    CreateResponse,
+    DeleteItem,
+    DuplexSessionConfig,
+    Heartbeat,
+    InputCommit,
+    ItemInput,
+    ResponseOptions,
+    RetrieveItem,
+    SessionPatch,
+    TruncateItem,
+    UpdateSession,
+)
+
+CI = settings(
+    max_examples=600,
+    stateful_step_count=40,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+DESK = settings(CI, max_examples=40, derandomize=False)
+
+LISTEN_ONLY = msgspec.structs.replace(LISTENING, overlap_policy="listen_only")
+ACK_ONLY = msgspec.structs.replace(LISTENING, playback_commit_policy="ack_only")
+TOOLS = msgspec.structs.replace(BY_HAND, tools=({"type": "function", "name": "f"},))
+AUTO = msgspec.structs.replace(BY_HAND, auto_response=True)
+
+WORDS = st.sampled_from(["Yes. ", "One two three ", "", "and a longer piece of it, "])
+TURNS = st.sampled_from(["", "What?", "Tell me more"])
+MS = st.sampled_from([0.0, 20.0, 200.0, 1500.0])
+POSITIONS = st.sampled_from([-1.0, 0.0, 130.0, 900.0, 1e9])
+
+
+class SessionMachine(RuleBasedStateMachine):
+    """What the client and the model may do, in any order."""
+
+    config: DuplexSessionConfig
+
+    @initialize()
+    def open(self) -> None:
+        self.driver = SessionDriver(self.config)
+        self.watcher = ContractWatcher()
+        self.truth = PromptTruth()
+        self.watched = 0
+        self.prompts = 0
+
+    @property
+    def alive(self) -> bool:
+        return not self.driver.session.closed
+
+    # -- the client -------------------------------------------------------------------------
+
+    @rule(ms=st.sampled_from([20, 300]), speech=st.booleans(), interrupts=st.booleans())
+    def append(self, ms: int, speech: bool, interrupts: bool) -> None:
+        pcm = loud(ms) if speech else quiet(ms)
+        self.driver.append(pcm=pcm, force_barge_in=interrupts)
+
+    @rule()
+    def append_much(self) -> None:
+        self.driver.append(pcm=loud(2500))
+
+    @precondition(lambda self: self.driver.preparing)
+    @rule(good=st.booleans())
+    def conversion_is_done(self, good: bool) -> None:
+        self.driver.converted(error=None if good else "bad")
+
+    @rule(answer=st.sampled_from([None, True, False]), speech=st.sampled_from([None, False]))
+    def commit(self, answer: bool | None, speech: bool | None) -> None:
+        self.driver.commit(response_create=answer, is_speech=speech)
+
+    @rule(
+        command=st.sampled_from(
+            [
+                InputCommit(),
+                ClearInput(),
+                CancelInput(),
+                BargeIn(),
+                CancelResponse(),
+                CancelResponse(response_id="resp_1"),
+                ClearOutputAudio(),
+                ClearOutputAudio(response_id="resp_1"),
+                CreateResponse(),
+                CreateResponse(response=ResponseOptions(conversation="none")),
+                CreateResponse(response=ResponseOptions(output_modalities=("text",))),
+                Heartbeat(),
+                UpdateSession(session=SessionPatch(instructions="Rhyme.")),
+                UpdateSession(session=SessionPatch(output_audio_format="g711_ulaw")),
+                UpdateSession(
+                    session=SessionPatch(extra_body={"playback_commit_policy": "ack_only"})
+                ),
+            ]
+        )
+    )
+    def command(self, command: CreateResponse) -> None:
+        self.driver.send(command)
+
+    @rule(role=st.sampled_from(["user", "assistant", "system"]), in_front=st.booleans())
+    def create_item(self, role: str, in_front: bool) -> None:
+        part = ContentPart(type="text", text=f"{role} wrote")
+        item = msgspec.convert({"role": role, "content": [msgspec.to_builtins(part)]}, ItemInput)
+        self.driver.send(CreateItem(item=item, previous_item_id="root" if in_front else None))
+
+    @precondition(lambda self: self.watcher.order)
+    @rule(data=st.data(), what=st.sampled_from(["delete", "retrieve", "truncate"]))
+    def touch_item(self, data: st.DataObject, what: str) -> None:
+        item_id = data.draw(st.sampled_from(self.watcher.order))
+        match what:
+            case "delete":
+                self.driver.send(DeleteItem(item_id=item_id))
+            case "retrieve":
+                self.driver.send(RetrieveItem(item_id=item_id))
+            case _:
+                at_ms = data.draw(POSITIONS)
+                self.driver.send(TruncateItem(item_id=item_id, audio_end_ms=at_ms))
+
+    @rule(played=POSITIONS, truncate=st.booleans(), older=st.booleans())
+    def acknowledge(self, played: float, truncate: bool, older: bool) -> None:
+        response_id = "resp_1" if older else None
+        self.driver.send(AckPlayback(played_ms=played, truncate=truncate, response_id=response_id))
+
+    @rule(ms=st.sampled_from([10, 700, 5000]))
+    def time_passes(self, ms: int) -> None:
+        self.driver.passes(ms)
+
+    # -- the model --------------------------------------------------------------------------
+
+    @rule()
+    def speech_starts(self) -> None:
+        self.driver.user_speaks()
+
+    @rule(words=TURNS)
+    def speech_pauses(self, words: str) -> None:
+        self.driver.user_pauses(words)
+
+    @rule()
+    def speech_goes_on(self) -> None:
+        self.driver.user_goes_on()
+
+    @rule(words=TURNS)
+    def turn_ends(self, words: str) -> None:
+        self.driver.user_turn_ends(words)
+
+    @precondition(lambda self: self.driver.model.commits)
+    @rule(data=st.data(), words=TURNS)
+    def words_are_known(self, data: st.DataObject, words: str) -> None:
+        item_id = data.draw(st.sampled_from(self.driver.model.commits))
+        self.driver.transcript(item_id, words)
+
+    @precondition(lambda self: self.driver.model.keys)
+    @rule(ms=MS, text=WORDS)
+    def model_speaks(self, ms: float, text: str) -> None:
+        self.driver.model_audio(ms, text)
+
+    @precondition(lambda self: self.driver.model.keys)
+    @rule(text=WORDS)
+    def model_writes(self, text: str) -> None:
+        self.driver.model_text(text)
+
+    @precondition(lambda self: self.driver.model.keys)
+    @rule()
+    def model_calls_a_tool(self) -> None:
+        self.driver.model_calls()
+
+    @precondition(lambda self: self.driver.model.keys)
+    @rule(reason=st.sampled_from(["stop", "length"]))
+    def model_ends(self, reason: str) -> None:
+        self.driver.model_ends(reason)
+
+    @precondition(lambda self: self.driver.model.keys)
+    @rule()
+    def model_fails(self) -> None:
+        self.driver.model_fails()
+
+    @precondition(lambda self: len(self.driver.model.keys) > 1)
+    @rule(ms=MS, data=st.data())
+    def something_stale_comes(self, ms: float, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(self.driver.model.keys[:-1]))
+        self.driver.model_audio(ms, "stale", key=key)
+
+    # -- the end ----------------------------------------------------------------------------
+
+    @rule(
+        end=st.sampled_from(
+            [
+                CloseSession(),
+                CloseRequest(reason="idle_ttl_expired", expired=True),
+                StageLost(0, "died"),
+                OutputOverflow(ending=None),
+            ]
+        ),
+        luck=st.integers(0, 9),
+    )
+    def ends(self, end: CloseRequest, luck: int) -> None:
+        if luck == 0:
+            self.driver.feed(end)
+
+    # -- always -----------------------------------------------------------------------------
+
+    @invariant()
+    def the_contract_is_kept(self) -> None:
+        news = self.driver.log[self.watched :]
+        self.watched = len(self.driver.log)
+        self.watcher.watch(news)
+        self.truth.watch(news)
+
+    @invariant()
+    def the_session_and_its_events_agree(self) -> None:
+        shown = self.driver.session.public_object()
+        if self.alive:
+            assert self.watcher.active == self.driver.open_responses
+            active = self.watcher.active
+            assert shown.active_response_id == (active[0] if active else None)
+        cursor = shown.playback
+        assert 0 <= cursor.played_ms <= cursor.sent_ms <= cursor.generated_ms
+        assert 0 <= cursor.committed_ms <= cursor.generated_ms
+
+    @invariant()
+    def a_prompt_holds_nothing_that_was_not_said(self) -> None:
+        for prompt in self.driver.prompts[self.prompts :]:
+            self.truth.check(prompt)
+        self.prompts = len(self.driver.prompts)
+
+    @precondition(lambda self: self.alive)
+    @invariant()
+    def a_model_is_asked_under_the_epoch_in_force(self) -> None:
+        epochs = [fence.epoch for fence in self.driver.model.fences]
+        assert epochs == sorted(epochs)
+        assert all(epoch <= self.driver.session.epoch for epoch in epochs)
+
+    def teardown(self) -> None:
+        """Input budgets are zero after a clear, and a session that lives can still answer."""
+        driver = self.driver
+        while driver.preparing and self.alive:
+            driver.converted()
+        if not self.alive:
+            return
+        driver.send(CancelInput())
+        self._words_come()
+        assert driver.open_responses == []
+        driver.model.heard = b""
+        driver.send(CreateResponse())
+        driver.model_says()
+        self._words_come()
+        assert len(driver.open_responses) == 1
+        driver.model_audio(100, "Still here.")
+        driver.model_ends()
+        assert driver.open_responses == []
+        self.the_contract_is_kept()
+
+    def _words_come(self) -> None:
+        for item_id in self.driver.model.commits:
+            self.driver.transcript(item_id, "at last")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    "config", [LISTENING, LISTEN_ONLY, ACK_ONLY, BY_HAND, TOOLS, AUTO], ids=lambda config: ""
+)
+def test_any_program_keeps_the_contract(config: DuplexSessionConfig) -> None:
+    machine = type("Machine", (SessionMachine,), {"config": config})
+    run_state_machine_as_test(machine, settings=CI if os.environ.get("CI") else DESK)
