@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -33,11 +33,12 @@ VOICE_NAMES = frozenset({"ref_audio"})
 # Whatever else a URL says may be a key.
 KNOWN_QUERY = frozenset({"model", "duplex", "autostart", "resume", "intent"})
 
+# In a text that is no JSON, an object under such a name has no known end.
 _SECRET_TEXT = re.compile(
-    rf'("(?:{"|".join(sorted(SECRET_NAMES | VOICE_NAMES))})"\s*:\s*")(?:[^"\\]|\\.)*', re.DOTALL
+    rf'("(?:{"|".join(sorted(SECRET_NAMES | VOICE_NAMES))})"\s*:\s*)'
+    r'(?:"(?:[^"\\]|\\.)*"?|[\[{].*)',
+    re.DOTALL,
 )
-
-
 # What is no JSON object, or nests too deep to be gone through, is kept as the text it was.
 _NO_OBJECT = (msgspec.DecodeError, UnicodeError, RecursionError)
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
@@ -97,11 +98,10 @@ class Conversation(NamedTuple):
     header: Header
     entries: tuple[Entry, ...]
 
-    def events(self, direction: Direction) -> Iterator[dict[str, Any]]:
-        """Yield the events of one direction, as they came."""
-        for entry in self.entries:
-            if entry.dir == direction and entry.event is not UNSET:
-                yield entry.event
+    @property
+    def end(self) -> Entry | None:
+        """How the connection was closed; None when the recording does not tell."""
+        return next((entry for entry in self.entries if entry.close is not UNSET), None)
 
 
 class ConversationWriter:
@@ -119,7 +119,7 @@ class ConversationWriter:
         try:
             self._write(Entry(t=t, dir=direction, event=redact(_decode_object(data))))
         except _NO_OBJECT:
-            text = _SECRET_TEXT.sub(rf"\1{REDACTED}", data)
+            text = _SECRET_TEXT.sub(rf'\1"{REDACTED}"', data)
             self._write(Entry(t=t, dir=direction, text=text))
 
     def close(self, t: float, direction: Direction, frame: CloseFrame) -> None:

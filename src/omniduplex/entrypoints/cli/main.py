@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from omniduplex.entrypoints.cli import bench
+from omniduplex.entrypoints.cli.replay import replay
 from omniduplex.entrypoints.cli.serve import serve
 from omniduplex.entrypoints.cli.talk import talk
 
@@ -19,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.command()(talk)
+app.command()(replay)
 app.add_typer(bench.app, name="bench")
 
 
