@@ -23,6 +23,7 @@ from omniduplex.protocol.duplex import (
     CreateResponse,
     DeleteItem,
     Dialect,
+    ErrorEvent,
     InputCommit,
     InputCommitted,
     ItemAdded,
@@ -370,3 +371,30 @@ def test_auto_response_answers_every_commit(open_session: OpenSession) -> None:
     driver.commit()
     driver.transcript("item_1", "Hi")
     assert driver.said == [("user", "Hi")]
+
+
+def test_half_a_sample_ends_with_its_turn(open_session: OpenSession) -> None:
+    driver = open_session(BY_HAND)
+    driver.append(pcm=loud(200) + b"\7")
+    driver.commit()
+    driver.append(pcm=loud(100))
+
+    assert driver.model.heard == loud(200) + loud(100)
+
+
+def test_half_a_sample_is_nothing_to_commit(open_session: OpenSession) -> None:
+    driver = open_session(BY_HAND)
+    driver.append(pcm=b"\7")
+    driver.commit(event_id="e1")
+    assert driver.last(ErrorEvent).error.code == "input_audio_buffer_empty"
+
+    driver.append(pcm=loud(100))
+    assert driver.model.heard == loud(100)
+
+
+def test_a_committed_turn_is_heard_to_its_last_sample(open_session: OpenSession) -> None:
+    driver = open_session(BY_HAND)
+    driver.append(pcm=loud(200, 24_000), sample_rate_hz=24_000)
+    driver.commit()
+
+    assert len(driver.model.heard) == len(loud(200))

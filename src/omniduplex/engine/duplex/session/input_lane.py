@@ -235,6 +235,8 @@ class InputLane:
     def commit(self, command: Commit | InputCommit) -> None:
         """Seal the open turn."""
         turn = self._turn
+        if turn.speech or not self._core.config.decides_turns:
+            self._end_stream()
         empty = not turn.speech if self._core.config.decides_turns else turn.buffered_ms <= 0
         if empty and command.is_speech is not False:
             raise DuplexError(
@@ -262,6 +264,13 @@ class InputLane:
         committed = CommittedTurn(item_id=item_id, transcript=None, audio_ms=turn.buffered_ms)
         self._seal(committed, wants_response=self._wants_response(command))
         self._core.run(works)
+
+    def _end_stream(self) -> None:
+        """What the conversion still holds belongs to this turn; half a sample is no audio."""
+        tail = b"" if self._decoder is None else self._decoder.flush()
+        if tail:
+            self._turn.buffered_ms += duration_ms(len(tail), self._core.plugin.input_rate_hz)
+            self._core.run(self._core.model.plan_append(self._core.fence, tail))
 
     def _wants_response(self, command: Commit | InputCommit) -> bool:
         if command.response_create is not None:
