@@ -118,7 +118,8 @@ async def test_late_outputs_of_an_aborted_request_are_dropped(
 async def test_beyond_max_queue_inputs_are_refused_until_the_worker_takes_some(
     worker: str, listener: Listener, fifo: Path
 ) -> None:
-    config = stage(GatedModel, worker=worker, max_queue=3, options={"go": str(fifo)})
+    options = {"go": str(fifo)}
+    config = stage(GatedModel, worker=worker, max_queue=3, hang_timeout_s=0, options=options)
     client = await running(config, listener)
     client.submit(StageInput("busy"))
     assert (await listener.output()).text == "busy"
@@ -246,6 +247,75 @@ async def test_a_process_that_exits_by_itself_is_reported_with_its_status(
     assert await listener.death() == "the worker exited with status 3"
 
 
+async def test_a_process_that_hangs_is_killed_and_reported_once(listener: Listener) -> None:
+    client = await running(stage(HangingModel, hang_timeout_s=0.05), listener)
+    client.submit(StageInput("r"))
+
+    assert await listener.death() == "the worker did not answer for 0.05 s"
+    with pytest.raises(StageUnavailable):
+        client.submit(StageInput("r"))
+    await client.stop()
+    assert client.pid is not None
+    assert process_is_gone(client.pid)
+    assert listener.deaths_left == 0
+
+
+async def test_a_process_that_is_stopped_hangs_too(listener: Listener) -> None:
+    client = await running(stage(EchoModel, hang_timeout_s=0.05), listener)
+    assert client.pid is not None
+    os.kill(client.pid, signal.SIGSTOP)
+
+    client.submit(StageInput("r"))
+
+    assert await listener.death() == "the worker did not answer for 0.05 s"
+    await client.stop()
+    assert process_is_gone(client.pid)
+
+
+async def test_a_thread_that_hangs_is_left_behind_and_says_nothing_any_more(
+    listener: Listener, fifo: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"go": str(fifo)}
+    config = stage(GatedModel, worker="thread", hang_timeout_s=0.05, options=options)
+    client = await running(config, listener)
+    client.submit(StageInput("r"))
+    assert (await listener.output()).text == "r"
+
+    assert await listener.death() == "the worker did not answer for 0.05 s"
+    assert "thread of stage test hangs and is left behind" in caplog.text
+    await asyncio.to_thread(fifo.write_text, "go")
+    await client.stop()
+    assert listener.silent
+    assert listener.deaths_left == 0
+
+
+async def test_a_load_may_take_longer_than_a_step(listener: Listener, fifo: Path) -> None:
+    config = stage(SlowModel, hang_timeout_s=1e-9, options={"go": str(fifo)})
+    client = create_client(config)
+    start = asyncio.create_task(client.start(listener.on_output, listener.on_dead))
+    await asyncio.to_thread(fifo.write_text, "go")
+
+    await start
+
+    assert client.alive
+    assert listener.deaths_left == 0
+    await client.stop()
+
+
+async def test_a_worker_may_take_its_time_when_the_stage_says_so(
+    listener: Listener, fifo: Path
+) -> None:
+    config = stage(GatedModel, hang_timeout_s=0, options={"go": str(fifo)})
+    client = await running(config, listener)
+    client.submit(StageInput("r"))
+    assert (await listener.output()).text == "r"
+    assert client.alive
+    await asyncio.to_thread(fifo.write_text, "go")
+
+    assert await listener.output() == StageOutput("r")
+    await client.stop()
+
+
 async def test_stop_ends_a_process_in_good_order(listener: Listener) -> None:
     client = await running(stage(EchoModel), listener)
     assert client.pid is not None
@@ -288,7 +358,7 @@ async def test_stop_ends_the_thread(listener: Listener) -> None:
 async def test_stop_leaves_a_thread_that_hangs_and_says_so(
     listener: Listener, fifo: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config = stage(GatedModel, worker="thread", options={"go": str(fifo)})
+    config = stage(GatedModel, worker="thread", hang_timeout_s=0, options={"go": str(fifo)})
     client = await running(config, listener)
     client.submit(StageInput("r"))
     await listener.output()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.stages.support import TIMEOUT_S, Listener, process_is_gone, stage
-from tests.stages.worker_models import BrokenModel, EchoModel
+from tests.stages.worker_models import BrokenModel, EchoModel, HangingModel
 
 from omniduplex.config.pipeline import StageConfig
 from omniduplex.stages.client import (
@@ -84,7 +84,7 @@ class Clock:
 class Bench:
     """A pool of fake clients on a fake clock."""
 
-    def __init__(self, replicas: int = 1) -> None:
+    def __init__(self, replicas: int = 1, route_key: Callable[[str], str] = str) -> None:
         self.clients: list[FakeClient] = []
         self.start_errors: list[str] = []
         self.clock = Clock()
@@ -93,6 +93,7 @@ class Bench:
         self._made = asyncio.Semaphore(0)
         self.pool = StagePool(
             stage(EchoModel, replicas=replicas),
+            route_key=route_key,
             create=self._create,
             sleep=self.clock.sleep,
             clock=self.clock,
@@ -190,6 +191,74 @@ async def test_an_input_refused_as_too_much_does_not_open_a_request() -> None:
     pool.submit(StageInput("b"))
 
     assert bench.ids_at(0) == ["b"]
+    await pool.stop()
+
+
+def first_letter(request_id: str) -> str:
+    return request_id[0]
+
+
+async def test_requests_with_one_key_share_a_replica_even_when_none_is_open() -> None:
+    bench = Bench(replicas=2, route_key=first_letter)
+    pool = await bench.start()
+
+    for request_id in ("a1", "b1", "a2", "a3"):
+        pool.submit(StageInput(request_id))
+    for request_id in ("a1", "a2", "a3"):
+        pool.release(request_id)
+    for request_id in ("b2", "b3", "a4"):
+        pool.submit(StageInput(request_id))
+
+    assert bench.ids_at(0) == ["a1", "a2", "a3", "a4"]
+    assert bench.ids_at(1) == ["b1", "b2", "b3"]
+    await pool.stop()
+
+
+async def test_idle_keys_are_spread_in_turn() -> None:
+    bench = Bench(replicas=2, route_key=first_letter)
+    pool = await bench.start()
+
+    for request_id in ("a1", "b1", "c1", "d1"):
+        pool.submit(StageInput(request_id))
+        pool.release(request_id)
+
+    assert bench.ids_at(0) == ["a1", "c1"]
+    assert bench.ids_at(1) == ["b1", "d1"]
+    await pool.stop()
+
+
+async def test_a_key_whose_replica_died_moves_to_one_that_lives_and_stays_there() -> None:
+    bench = Bench(replicas=2, route_key=first_letter)
+    pool = await bench.start()
+    for request_id in ("a1", "b1"):
+        pool.submit(StageInput(request_id))
+    bench.clients[0].die()
+
+    pool.submit(StageInput("a2"))
+    await bench.clock.backoff()
+    revived = await bench.next_client()
+    pool.submit(StageInput("a3"))
+    pool.submit(StageInput("c1"))
+
+    assert bench.ids_at(1) == ["b1", "a2", "a3"]
+    assert revived.submitted == [StageInput("c1")]
+    await pool.stop()
+
+
+async def test_only_the_newest_keys_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omniduplex.stages.pool.MAX_KEYS", 2)
+    bench = Bench(replicas=2, route_key=first_letter)
+    pool = await bench.start()
+    for request_id in ("a1", "b1", "a2", "c1"):
+        pool.submit(StageInput(request_id))
+        pool.release(request_id)
+
+    pool.submit(StageInput("a3"))
+    pool.submit(StageInput("b2"))
+
+    # b was forgotten for c, a was not, as it had spoken since.
+    assert bench.ids_at(0) == ["a1", "a2", "c1", "a3"]
+    assert bench.ids_at(1) == ["b1", "b2"]
     await pool.stop()
 
 
@@ -316,6 +385,37 @@ async def test_a_killed_process_comes_back_and_works() -> None:
     await pool.stop()
     assert listener.deaths_left == 0
     assert all(client.pid is not None and process_is_gone(client.pid) for client in clients)
+
+
+async def test_a_process_that_hangs_is_replaced() -> None:
+    listener, backoff, started = Listener(), Clock(), asyncio.Semaphore(0)
+    clients: list[ProcessStageClient] = []
+
+    class AnnouncedClient(ProcessStageClient):
+        async def start(self, on_output: OnOutput, on_dead: OnDead) -> None:
+            await super().start(on_output, on_dead)
+            started.release()
+
+    def create(config: StageConfig) -> StageClient:
+        clients.append(AnnouncedClient(config))
+        return clients[-1]
+
+    config = stage(HangingModel, hang_timeout_s=0.05)
+    pool = StagePool(config, create=create, sleep=backoff.sleep)
+    await pool.start(listener.on_output, listener.on_replica_dead)
+    await started.acquire()
+
+    pool.submit(StageInput("a"))
+
+    assert await listener.death() == (0, ("a",), "the worker did not answer for 0.05 s")
+    await backoff.backoff()
+    async with asyncio.timeout(TIMEOUT_S):
+        await started.acquire()
+    assert pool.alive
+    assert clients[0].pid is not None
+    assert process_is_gone(clients[0].pid)
+    await pool.stop()
+    assert listener.deaths_left == 0
 
 
 async def test_the_message_of_a_model_that_does_not_load_reaches_the_pool() -> None:

@@ -27,6 +27,8 @@ from omniduplex.stages.messages import (
     StageFatal,
     StageInput,
     StageOutput,
+    StagePing,
+    StagePong,
     StageReady,
     StageStop,
 )
@@ -62,6 +64,20 @@ def test_a_worker_is_ready_then_takes_its_inputs_then_answers_them_in_order() ->
         StageOutput("a", epoch=2, pcm=b"12", text="> one"),
         StageOutput("b", text="> two", finished=True),
     ]
+
+
+def test_a_ping_is_answered_after_the_step_over_what_came_before_it() -> None:
+    worked = Worked(stage(EchoModel), StageInput("a"), StagePing(), StageStop())
+
+    assert worked.sent[1:] == [StageDrained(1), StageOutput("a"), StagePong()]
+
+
+def test_a_ping_alone_is_answered_without_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EchoModel, "step", lambda self, batch: 1 / 0)
+
+    worked = Worked(stage(EchoModel), StagePing(), StageStop())
+
+    assert worked.sent[1:] == [StagePong()]
 
 
 def test_what_comes_after_stop_is_not_worked_on() -> None:

@@ -20,6 +20,18 @@ CONVERTERS = 2
 """Threads for what a session must not do on the loop: large conversions, plugin set-up."""
 
 
+def route_of(request_id: str) -> str:
+    """What the requests of one session have in common; the id of a turn request itself."""
+    if not request_id.startswith("duplex-s."):
+        return request_id
+    return request_id.partition(".e.")[0]
+
+
+def make_session_pool(stage: StageConfig) -> StagePool:
+    """A pool that keeps a session on one replica, where its model has what it knows of it."""
+    return StagePool(stage, route_key=route_of)
+
+
 class DuplexOrchestrator(Orchestrator, DuplexStagePort):
     """Hands session-owned stage outputs to their sessions; all else is turn-based as before."""
 
@@ -28,7 +40,7 @@ class DuplexOrchestrator(Orchestrator, DuplexStagePort):
         pipeline: PipelineConfig,
         plugin: DuplexModelPlugin,
         *,
-        make_pool: Callable[[StageConfig], StagePool] = StagePool,
+        make_pool: Callable[[StageConfig], StagePool] = make_session_pool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(pipeline, make_pool=make_pool)
