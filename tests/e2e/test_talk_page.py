@@ -119,7 +119,7 @@ def test_a_muted_microphone_sends_silence_and_keeps_the_clock_running(
     talking.get_by_role("button", name="Mute").click()
     expect(talking.get_by_role("button", name="Unmute")).to_have_attribute("aria-pressed", "true")
     # What was on its way may still hold sound; then 2 s of the WAV, which speaks half the time.
-    count = len(server.received("input_audio_buffer.append")) + 3
+    count = len(server.received("input_audio_buffer.append")) + 10
     appends = server.wait("input_audio_buffer.append", count + 25)[count:]
 
     assert all(not any(base64.b64decode(append["audio"])) for append in appends)
@@ -309,3 +309,18 @@ def test_an_answer_in_text_alone_is_shown(talking: Page, server: ScriptedServer)
     expect(line).to_contain_text("Only words.")
     expect(line).not_to_have_attribute("aria-busy", "true")
     expect(talking.get_by_role("status")).to_have_text("Listening")
+
+
+def test_a_start_that_fails_is_told_and_can_be_tried_again(
+    page: Page, server: ScriptedServer
+) -> None:
+    page.get_by_text("Settings", exact=True).click()
+    key = page.get_by_label("API key")
+    start = page.get_by_role("button", name="Start", exact=True)
+    key.fill("no key has spaces")
+    start.click()
+    expect(page.get_by_role("alert")).to_contain_text("start_failed")
+    key.fill("")
+    start.click()
+
+    expect(page.get_by_role("status")).to_have_text("Listening")

@@ -65,6 +65,22 @@ def test_echo_answers_the_microphone_and_is_interrupted_by_it(
     assert frames[-1]["type"] == "session.closed"
 
 
+def test_a_server_with_a_key_is_reached_with_it(tmp_path: Path) -> None:
+    with (
+        DuplexOmni(pipeline=echo(paced=False)) as omni,
+        serving(create_app(omni, api_key="sesame-1")) as base,
+        chromium(write_microphone(tmp_path / "silence.wav", silence(1.0))) as browser,
+        talk_page(browser, base) as page,
+    ):
+        page.get_by_text("Settings", exact=True).click()
+        page.get_by_label("API key").fill("sesame-1")
+        page.get_by_role("button", name="Start").click()
+
+        expect(page.get_by_role("status")).to_have_text("Listening")
+        page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_role("status")).to_have_text("Ready")
+
+
 def record(socket: WebSocket, frames: list[dict[str, Any]]) -> None:
     """Keep what the page receives."""
     socket.on("framereceived", lambda payload: frames.append(json.loads(payload)))

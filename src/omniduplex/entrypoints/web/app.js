@@ -54,16 +54,16 @@ class App {
     this.#appendedMs = 0;
     try {
       await this.#openDevices();
+      this.#mute(false);
+      this.#session = new Session(this.#view.settings, {
+        onEvent: (event) => this.#handlers[event.type]?.(event),
+        onClose: (code, reason) => this.#onClose(code, reason),
+      });
+      this.#timeline.start();
     } catch (error) {
-      this.#view.showError("audio_failed", error.message);
-      return this.#end();
+      this.#view.showError("start_failed", error.message);
+      await this.#end();
     }
-    this.#mute(false);
-    this.#session = new Session(this.#view.settings, {
-      onEvent: (event) => this.#handlers[event.type]?.(event),
-      onClose: (code, reason) => this.#onClose(code, reason),
-    });
-    this.#timeline.start();
   }
 
   async #openDevices() {
