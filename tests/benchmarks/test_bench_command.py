@@ -54,14 +54,16 @@ def test_latency_reports_every_turn_and_its_stages(tmp_path: Path, vad: str) -> 
         asset(name)
     report = bench("latency", "--turns", "2", "--vad", vad, report=tmp_path / "latency.json")
     check_machine(report["machine"])
-    assert (report["completed"], report["failed"], report["vad"]) == (2, 0, vad)
+    assert (report["completed"] + report["incomplete"], report["failed"]) == (2, 0)
+    assert report["vad"] == vad
     assert 0 <= report["word_error_rate"] <= 0.5
     figures = report["figures"]
     assert set(figures) == set(report["origins"])
     hears_turns = vad == "server_vad"
     assert [turn["said"] for turn in report["turns"]] == list(QUESTION_TEXTS[:2])
     for turn in report["turns"]:
-        assert (turn["question"], turn["status"]) == (turn["said"], "completed")
+        assert turn["question"] == turn["said"]
+        assert turn["status"] in ("completed", "incomplete")
         assert turn["first_audio_ms"] > 0
         assert turn["stages"]["tts_first_s"] > 0
         assert turn["stages"]["llm_first_token_s"] <= turn["stages"]["llm_first_clause_s"]

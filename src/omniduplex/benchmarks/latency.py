@@ -31,6 +31,7 @@ from omniduplex.protocol.duplex import (
 Vad = Literal["server_vad", "semantic_vad", "none"]
 TURN_TIMEOUT_S = 60.0
 PAUSE_MS = 1000
+ENDED = ("completed", "incomplete")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MS_PER_S = 1000.0
 ORIGINS = {
@@ -66,7 +67,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LatencyFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Each figure over all completed turns; None when no turn has it."""
+    """Each figure over all answered turns; None when no turn has it."""
 
     first_audio_ms: Summary | None
     own_share_ms: Summary | None
@@ -87,6 +88,8 @@ class LatencyReport(msgspec.Struct, frozen=True, kw_only=True):
     vad: Vad
     voice_of_questions: str
     completed: int
+    incomplete: int
+    """Answers that the model ended at its length limit; they are measured too."""
     failed: int
     word_error_rate: float | None
     """Over all words of all questions whose words are known."""
@@ -149,14 +152,13 @@ class Conversation:
 
     async def _acknowledge(self, answer: _Answer) -> None:
         """Tell that all was heard, so that the next question interrupts nothing."""
-        if answer.status == "completed":
+        if answer.status in ENDED:
             output = self._client.config.output_audio
             samples = answer.audio_bytes / output.bytes_per_sample
             await self._client.ack_playback(samples / output.rate_hz * MS_PER_S)
 
     def _turn(self, question: Question, answer: _Answer, spoken: int) -> Turn:
         heard = " ".join(answer.heard)
-        completed = answer.status == "completed" and answer.first_audio_at is not None
         turn = Turn(
             question=question.name,
             said=question.text,
@@ -166,7 +168,7 @@ class Conversation:
             cut_short=answer.cut_short,
             stages=answer.stages,
         )
-        if not completed or answer.first_audio_at is None:
+        if answer.status not in ENDED or answer.first_audio_at is None:
             return turn
         spoken_at = self._microphone.spoken_at(spoken)
         return msgspec.structs.replace(
@@ -249,17 +251,19 @@ def report_latency(
     turns: Sequence[Turn], *, machine: Machine, model: str, vad: Vad, voice_of_questions: str
 ) -> LatencyReport:
     """Put turns together."""
-    completed = [turn for turn in turns if turn.first_audio_ms is not None]
+    answered = [turn for turn in turns if turn.first_audio_ms is not None]
+    completed = sum(turn.status == "completed" for turn in answered)
     words = [(turn.said, turn.heard) for turn in turns if turn.said]
     return LatencyReport(
         machine=machine,
         model=model,
         vad=vad,
         voice_of_questions=voice_of_questions,
-        completed=len(completed),
-        failed=len(turns) - len(completed),
+        completed=completed,
+        incomplete=len(answered) - completed,
+        failed=len(turns) - len(answered),
         word_error_rate=total_error_rate(words) if words else None,
-        figures=_figures(completed),
+        figures=_figures(answered),
         origins=ORIGINS,
         turns=tuple(turns),
     )

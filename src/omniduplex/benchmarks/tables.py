@@ -37,8 +37,8 @@ def show_latency(console: Console, report: LatencyReport) -> None:
     console.print(table)
     errors = report.word_error_rate
     words = "" if errors is None else f", {errors:.1%} of the words misheard"
-    ends = f"{report.completed} answers, {report.failed} failed{words}"
-    console.print(f"{ends}; questions: {report.voice_of_questions}", soft_wrap=True)
+    ends = f"{report.completed} completed, {report.incomplete} incomplete, {report.failed} failed"
+    console.print(f"{ends}{words}; questions: {report.voice_of_questions}", soft_wrap=True)
 
 
 def show_overhead(console: Console, report: OverheadReport) -> None:
