@@ -101,7 +101,7 @@ class DuplexSessionRunner:
     def _fail(self, item: SessionInput) -> None:
         """A bug in handling an input ends this session and no other."""
         logger.exception("session %s failed on %s", self._session.session_id, type(item).__name__)
-        if isinstance(item, CloseRequest):
+        if self._session.closed:
             self._close_by_force("internal_error")
         else:
             self._queue.appendleft(CloseRequest(reason="internal_error"))

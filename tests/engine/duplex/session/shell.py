@@ -1,0 +1,79 @@
+"""What a runner or a manager stands on in tests: a port, an executor, and a reader of events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import ParamSpec, TypeVar
+
+from omniduplex.engine.duplex.contracts import DuplexStagePort, Submit
+from omniduplex.engine.duplex.link import DuplexSessionLink
+from omniduplex.engine.duplex.output_buffer import EndOfEvents
+from omniduplex.protocol.duplex import DuplexEvent
+from omniduplex.stages.errors import StageUnavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class FakePort(DuplexStagePort):
+    """Remembers what was submitted and aborted; refuses what it is told to."""
+
+    def __init__(self) -> None:
+        self.submitted: list[tuple[str, str]] = []
+        self.aborted: list[str] = []
+        self.refuses: set[str] = set()
+        self.on_submit: Callable[[str], None] = lambda name: None
+
+    def submit(self, session_id: str, work: Submit) -> None:
+        name = work.message.request_id
+        if name in self.refuses:
+            raise StageUnavailable(f"no worker for {name}")
+        self.submitted.append((session_id, name))
+        self.on_submit(name)
+
+    def abort(self, request_ids: tuple[str, ...]) -> None:
+        self.aborted += request_ids
+
+
+class HandExecutor(Executor):
+    """Runs what waits when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Future[object], Callable[[], object]]] = []
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
+        self.waiting.append((future, lambda: fn(*args, **kwargs)))  # type: ignore[arg-type]
+        return future
+
+    def run(self) -> None:
+        """Do all work that waits."""
+        while self.waiting:
+            future, work = self.waiting.pop(0)
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(work())
+            except Exception as error:
+                future.set_exception(error)
+
+
+async def read_now(link: DuplexSessionLink) -> list[DuplexEvent]:
+    """All that a reader finds now, up to the closing event."""
+    events: list[DuplexEvent] = []
+    while True:
+        reader = asyncio.ensure_future(link.output.get())
+        await asyncio.sleep(0)
+        if not reader.done():
+            reader.cancel()
+            return events
+        if isinstance(reader.exception(), EndOfEvents):
+            return events
+        events.append(reader.result())
+
+
+def read(link: DuplexSessionLink) -> list[DuplexEvent]:
+    """As `read_now`, where no loop runs."""
+    return asyncio.run(read_now(link))
