@@ -1,0 +1,275 @@
+"""Who may open a session, and that every slot comes back."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from tests.engine.duplex.session.driver import LISTENING, kinds
+from tests.engine.duplex.session.scripted_model import REFUSED_VOICE, ScriptedModel, ScriptedPlugin
+from tests.engine.duplex.session.shell import FakePort, HandExecutor, read_now
+
+from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
+from omniduplex.engine.duplex.contracts import DuplexFence, StageWork
+from omniduplex.engine.duplex.link import DuplexSessionLink, SessionCommand
+from omniduplex.engine.duplex.plugin import DuplexModelSessionState
+from omniduplex.engine.duplex.session.manager import DuplexSessionManager
+from omniduplex.protocol.duplex import (
+    AppendAudio,
+    CloseSession,
+    DuplexError,
+    DuplexSessionConfig,
+    Heartbeat,
+    SessionClosed,
+    SessionExpired,
+)
+from omniduplex.stages.messages import StageOutput
+
+LIMITS = DuplexSessionRuntimeConfig(
+    max_sessions=2, idle_ttl_s=60.0, max_pending_input_bytes_per_session=1000
+)
+
+
+class Model(ScriptedModel):
+    """Cannot even open, if it is told so."""
+
+    opens = True
+
+    def plan_open(self, fence: DuplexFence, config: DuplexSessionConfig) -> Sequence[StageWork]:
+        if not self.opens:
+            raise RuntimeError("no listening request")
+        return super().plan_open(fence, config)
+
+
+class Plugin(ScriptedPlugin):
+    """A model of its own for every session."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.models: list[Model] = []
+        self.breaks = False
+        self.opens = True
+
+    def create_session_state(
+        self, session_id: str, config: DuplexSessionConfig
+    ) -> DuplexModelSessionState:
+        if self.breaks:
+            raise OSError("no such file")
+        self.models.append(Model())
+        self.models[-1].opens = self.opens
+        return self.models[-1]
+
+
+class House:
+    """A manager whose time and threads are the test's."""
+
+    def __init__(self) -> None:
+        self.plugin = Plugin()
+        self.port = FakePort()
+        self.executor = HandExecutor()
+        self.now = 0.0
+        self.manager = DuplexSessionManager(
+            plugin=self.plugin,
+            port=self.port,
+            limits=LIMITS,
+            executor=self.executor,
+            clock=lambda: self.now,
+        )
+
+    def opening(
+        self, session_id: str, config: DuplexSessionConfig = LISTENING
+    ) -> tuple[DuplexSessionLink, "asyncio.Task[None]"]:
+        link = DuplexSessionLink(session_id, LIMITS)
+        return link, asyncio.create_task(self.manager.open(link, config), name=session_id)
+
+    async def open(self, session_id: str) -> DuplexSessionLink:
+        link, task = self.opening(session_id)
+        await asyncio.sleep(0)
+        self.executor.run()
+        await task
+        return link
+
+    def send(self, link: DuplexSessionLink, command: Any) -> None:
+        link.reserve(command)
+        self.manager.dispatch(SessionCommand(link.session_id, command))
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
+
+
+def test_a_session_opens_with_its_first_events() -> None:
+    async def check() -> None:
+        house = House()
+        link = await house.open("a")
+        assert kinds(await read_now(link)) == ["SessionCreated", "SessionUpdated"]
+        assert house.port.submitted == [("a", "open")]
+        assert house.manager.slots_taken == 1
+
+    run(check())
+
+
+def test_no_more_sessions_than_there_are_slots() -> None:
+    async def check() -> None:
+        house = House()
+        first = await house.open("a")
+        _, opening = house.opening("b")
+        await asyncio.sleep(0)
+        assert house.manager.slots_taken == 2
+        with pytest.raises(DuplexError) as refused:
+            await house.open("c")
+        assert refused.value.code == "resource_exhausted"
+        assert refused.value.kind.retryable
+
+        house.executor.run()
+        await opening
+        house.send(first, CloseSession())
+        assert house.manager.slots_taken == 1
+        await house.open("c")
+
+    run(check())
+
+
+def test_a_refused_configuration_takes_no_slot() -> None:
+    async def check() -> None:
+        house = House()
+        _, opening = house.opening("a", msgspec.structs.replace(LISTENING, voice=REFUSED_VOICE))
+        with pytest.raises(DuplexError) as refused:
+            await opening
+        assert refused.value.param == "session.voice"
+        assert house.manager.slots_taken == 0
+
+    run(check())
+
+
+def test_a_plugin_that_breaks_gives_the_slot_back() -> None:
+    async def check() -> None:
+        house = House()
+        house.plugin.breaks = True
+        for name in "abc":
+            with pytest.raises(OSError, match="no such file"):
+                await house.open(name)
+        assert house.manager.slots_taken == 0
+
+    run(check())
+
+
+def test_a_model_that_cannot_open_gives_the_slot_back() -> None:
+    async def check() -> None:
+        house = House()
+        house.plugin.opens = False
+        for name in "abc":
+            with pytest.raises(RuntimeError, match="no listening request"):
+                await house.open(name)
+        assert house.manager.slots_taken == 0
+
+    run(check())
+
+
+def test_an_open_that_is_cancelled_gives_the_slot_back() -> None:
+    async def check() -> None:
+        house = House()
+        for name in "abc":
+            _, opening = house.opening(name)
+            await asyncio.sleep(0)
+            assert house.manager.slots_taken == 1
+            opening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+            assert house.manager.slots_taken == 0
+        house.executor.run()
+        assert house.manager.slots_taken == 0
+        assert house.port.submitted == []
+
+    run(check())
+
+
+def test_messages_reach_their_session_alone() -> None:
+    async def check() -> None:
+        house = House()
+        first, second = await house.open("a"), await house.open("b")
+        for link in (first, second):
+            await read_now(link)
+        house.send(first, Heartbeat())
+        house.manager.stage_output("b", 0, StageOutput("any"))
+
+        assert kinds(await read_now(first)) == ["HeartbeatAck"]
+        assert await read_now(second) == []
+
+    run(check())
+
+
+def test_messages_for_nobody_are_dropped() -> None:
+    async def check() -> None:
+        house = House()
+        manager = house.manager
+        manager.dispatch(SessionCommand("nobody", Heartbeat()))
+        manager.stage_output("nobody", 0, StageOutput("any"))
+        manager.stage_lost({"nobody"}, 0, "died")
+        manager.close("nobody", "bye")
+        assert manager.slots_taken == 0
+
+    run(check())
+
+
+def test_input_on_its_way_is_bounded_and_counted_out_again() -> None:
+    async def check() -> None:
+        house = House()
+        link = await house.open("a")
+        for _ in range(3):
+            house.send(link, AppendAudio(audio=bytes(600)))
+        link.reserve(AppendAudio(audio=bytes(600)))
+        with pytest.raises(DuplexError) as refused:
+            link.reserve(AppendAudio(audio=bytes(600), event_id="e1"))
+        assert (refused.value.code, refused.value.event_id) == ("input_backpressure", "e1")
+
+    run(check())
+
+
+def test_a_lost_stage_ends_the_sessions_it_carried() -> None:
+    async def check() -> None:
+        house = House()
+        first, second = await house.open("a"), await house.open("b")
+        house.manager.stage_lost({"a"}, 0, "died")
+
+        assert isinstance((await read_now(first))[-1], SessionExpired)
+        assert kinds(await read_now(second)) == ["SessionCreated", "SessionUpdated"]
+        assert house.manager.slots_taken == 1
+
+    run(check())
+
+
+def test_silent_clients_lose_their_sessions() -> None:
+    async def check() -> None:
+        house = House()
+        silent, lively = await house.open("a"), await house.open("b")
+        house.now = 59.0
+        house.send(lively, Heartbeat())
+        house.now = 60.0
+        house.manager.reap()
+
+        events = await read_now(silent)
+        assert isinstance(events[-1], SessionExpired)
+        assert events[-1].reason == "idle_ttl_expired"
+        assert house.manager.slots_taken == 1
+        house.now = 120.0
+        house.manager.reap()
+        assert house.manager.slots_taken == 0
+        assert isinstance((await read_now(lively))[-1], SessionExpired)
+
+    run(check())
+
+
+def test_all_sessions_can_be_closed() -> None:
+    async def check() -> None:
+        house = House()
+        links = [await house.open("a"), await house.open("b")]
+        house.manager.close_all("shutdown")
+        for link in links:
+            closed = (await read_now(link))[-1]
+            assert isinstance(closed, SessionClosed)
+            assert closed.reason == "shutdown"
+        assert house.manager.slots_taken == 0
+
+    run(check())
