@@ -108,6 +108,23 @@ def test_speakable_drops_what_is_not_speech(written: str, spoken: str) -> None:
     assert speakable(written) == spoken
 
 
+@pytest.mark.parametrize(
+    ("written", "spoken"),
+    [
+        ("23°C (74 °F)", "23 degrees Celsius (74 degrees Fahrenheit)"),
+        ("a 45° turn", "a 45 degrees turn"),
+        ("at 10:30", "at 10 30"),
+        ("about ~20 people", "about 20 people"),
+        ("1 day = 24 hours", "1 day equals 24 hours"),
+        ("10km and 5 kg", "10 kilometers and 5 kilograms"),
+        ("3cm", "3 cm"),
+        ("the 2nd, the 1990s, 5pm, 3x", "the 2nd, the 1990s, 5pm, 3x"),
+    ],
+)
+def test_no_number_is_lost_to_the_sign_beside_it(written: str, spoken: str) -> None:
+    assert speakable(written) == spoken
+
+
 @given(st.text())
 def test_speakable_text_stays_as_it_is(text: str) -> None:
     words = "".join(character for character in text if character.isalpha()).strip()

@@ -22,6 +22,19 @@ _FENCE = re.compile(r"^\s*```.*$", re.MULTILINE)
 _LINK_TARGET = re.compile(r"\]\([^)\s]*\)")
 _LINE_MARK = re.compile(r"^\s*(?:[-+*•]|#+|>+|\d+[.)])\s+", re.MULTILINE)
 _TIMES = re.compile(r"(?<=\d)\s*[*×]\s*(?=\d)")  # noqa: RUF001 - the real multiplication sign
+# Signs that the voice's lexicon is silent about, some of them with the number beside them.
+_SIGNS = (
+    (re.compile(r"(?<=\d)\s?°\s?C\b"), " degrees Celsius"),
+    (re.compile(r"(?<=\d)\s?°\s?F\b"), " degrees Fahrenheit"),
+    (re.compile(r"(?<=\d)\s?°"), " degrees"),
+    (re.compile(r"(?<=\d):(?=\d)"), " "),
+    (re.compile(r"(?<!~)~(?=\d)"), ""),
+    (re.compile(r"(?<=\w) = (?=\w)"), " equals "),
+    (re.compile(r"(?<=\d)\s?km\b"), " kilometers"),
+    (re.compile(r"(?<=\d)\s?kg\b"), " kilograms"),
+    # "10km", but not "2nd", "1990s", "5pm", "3x": those it knows.
+    (re.compile(r"(?<=\d)(?=[a-zA-Z])(?!(?:st|nd|rd|th|s|am|pm|x)\b)"), " "),
+)
 _JOINER = re.compile(r"(?<=\w)_+(?=\w)")
 _MARKUP = re.compile(r"[*_`|\\\[\]]+|~~|!(?=\[)")
 _PICTURES = re.compile(
@@ -97,11 +110,13 @@ def is_abbreviation(word: str) -> bool:
 
 
 def speakable(text: str) -> str:
-    """Drop Markdown marks, link targets and pictures, and fold white space: what is to be said."""
+    """Drop Markdown marks, link targets and pictures, spell out signs, and fold white space."""
     text = _FENCE.sub(" ", text)
     text = _LINK_TARGET.sub("]", text)
     text = _LINE_MARK.sub("", text)
     text = _TIMES.sub(" times ", text)
+    for pattern, said in _SIGNS:
+        text = pattern.sub(said, text)
     text = _JOINER.sub(" ", text)
     text = _MARKUP.sub("", text)
     return " ".join(_PICTURES.sub(" ", text).split())
