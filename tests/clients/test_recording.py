@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import random
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
+from tests.protocol.duplex.test_codec_fuzz import any_message
 
 from omniduplex.clients.recording import (
     CloseFrame,
@@ -123,6 +125,13 @@ def test_nesting_of_any_depth_is_written(depth: int) -> None:
     (entry,) = written(text)
 
     assert entry.text == text or entry.event is not UNSET
+
+
+def test_whatever_a_client_sends_can_be_written() -> None:
+    rng = random.Random(3)
+    messages = [any_message(rng).encode("utf-8", "ignore").decode() for _ in range(500)]
+
+    assert len(written(*messages)) == len(messages)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import random
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -13,23 +14,32 @@ import pytest
 
 from omniduplex.protocol.duplex import (
     ERROR_KINDS,
+    AudioPatch,
     DuplexCommand,
     DuplexError,
+    InputAudioPatch,
+    ItemInput,
+    ResponseOptions,
+    SessionPatch,
+    TurnDetectionPatch,
     decode_command,
     encode_command,
 )
 from omniduplex.protocol.duplex.codec import FIELD_ALIASES, TYPE_ALIASES
 
-SEEDS = range(6)
-MESSAGES_PER_SEED = 600
+SEEDS = range(10)
+# Continuous integration reads 100,000 messages, a laptop fewer of the same.
+MESSAGES_PER_SEED = 10_000 if os.environ.get("CI") else 600
 REQUIRED = {
     command.__struct_config__.tag: [
         field.name for field in msgspec.structs.fields(command) if field.required
     ]
     for command in get_args(DuplexCommand)
 }
+PARTS = (SessionPatch, AudioPatch, InputAudioPatch, TurnDetectionPatch, ResponseOptions, ItemInput)
 FIELDS = sorted(
     {name for command in get_args(DuplexCommand) for name in command.__struct_fields__}
+    | {name for part in PARTS for name in part.__struct_fields__}
     | {alias for aliases in FIELD_ALIASES.values() for alias in aliases}
     | {"session", "turn_detection", "input_audio_format", "type", "colour"}
 )
