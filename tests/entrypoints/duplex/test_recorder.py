@@ -93,6 +93,17 @@ def test_a_recording_that_does_not_keep_up_is_dropped_and_no_other(
     ]
 
 
+def test_a_connection_that_outlives_the_recorder_leaves_what_there_was(tmp_path: Path) -> None:
+    with recorder_in(tmp_path) as recorder:
+        recording = recorder.open(header)
+        recording.message("c2s", "{}")
+    recording.message("c2s", "{}")
+    recording.finish()
+    (file,) = tmp_path.iterdir()
+
+    assert len(read_conversation(file).entries) == 1
+
+
 def test_a_disk_that_fails_ends_the_recording_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -59,7 +59,7 @@ class Recording:
 
     def finish(self) -> None:
         """The connection is over: what was noted becomes a whole file."""
-        self._recorder.put(0, self._finish)
+        self._recorder.put(0, self.end)
 
     def _now(self) -> float:
         return round(self._recorder.clock() - self._started, 6)
@@ -85,12 +85,15 @@ class Recording:
     def _opened(self) -> ConversationWriter:
         if self._writer is None:
             self._file = self._path.open("xb")
+            self._recorder.being_written.add(self)
             self._writer = ConversationWriter(self._file, self._header)
         return self._writer
 
-    def _finish(self) -> None:
-        if self._file is None:
+    def end(self) -> None:
+        """Close the file, and remove it if it is not whole; for the recorder's thread."""
+        if self._file is None or self not in self._recorder.being_written:
             return
+        self._recorder.being_written.remove(self)
         try:
             self._file.close()
         except OSError as error:
@@ -112,6 +115,8 @@ class ConversationRecorder:
         max_waiting_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self.clock = clock
+        self.being_written: set[Recording] = set()
+        """Recordings with an open file; only the thread looks at them."""
         self._directory = directory
         self._now = now
         self._room = max_waiting_bytes
@@ -159,6 +164,9 @@ class ConversationRecorder:
             work()
             with self._lock:
                 self._room += size
+        # Connections that outlive the block end here, as far as they have come.
+        for recording in tuple(self.being_written):
+            recording.end()
 
 
 class RecordingMiddleware:
