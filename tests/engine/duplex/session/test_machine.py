@@ -43,8 +43,8 @@ from omniduplex.protocol.duplex import (
 )
 
 CI = settings(
-    max_examples=600,
-    stateful_step_count=40,
+    max_examples=340,
+    stateful_step_count=30,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     derandomize=True,
