@@ -95,8 +95,8 @@ class PlaybackLedger:
         """Cap what was heard, for good; true when audio was really cut off."""
         cap = min(audio_end_ms, record.generated_ms)
         record.cap_ms = cap if record.cap_ms is None else min(cap, record.cap_ms)
-        record.played_ms = min(record.played_ms, record.cap_ms)
-        record.committed_ms = record.cap_ms
+        # A client that truncates there says that it has played up to there.
+        record.played_ms = record.committed_ms = record.cap_ms
         return record.cap_ms < record.generated_ms
 
     def interrupt(self, record: PlaybackRecord, now: float) -> None:
