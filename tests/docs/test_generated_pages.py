@@ -9,8 +9,13 @@ import pytest
 from scripts.generate_docs import DOCS, PAGES, errors_page, is_openai, tier, wire_page
 from tests.protocol.duplex.samples import samples
 
-from omniduplex.entrypoints.duplex.connection import NORMAL_CLOSURE, SHUTDOWN, close_code
-from omniduplex.entrypoints.duplex.serving import INTERNAL_ERROR, POLICY_VIOLATION
+from omniduplex.entrypoints.duplex.attachment import (
+    INTERNAL_ERROR,
+    NORMAL_CLOSURE,
+    SHUTDOWN,
+    close_code,
+)
+from omniduplex.entrypoints.duplex.serving import POLICY_VIOLATION
 from omniduplex.protocol.duplex import (
     ENDINGS,
     ERROR_KINDS,

@@ -21,7 +21,7 @@ def serve_app() -> Iterator[ServeApp]:
     def start(app: Starlette) -> str:
         listener = bind("127.0.0.1", 0)
         ready = threading.Event()
-        server = TalkServer(server_config(app), app, ready.set)
+        server = TalkServer(server_config(app), app, ready.set, drain_timeout_s=0.0)
 
         def run() -> None:
             with listener:

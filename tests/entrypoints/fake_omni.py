@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.protocol.duplex import (
@@ -18,6 +18,7 @@ from omniduplex.protocol.duplex import (
     DuplexError,
     DuplexEvent,
     DuplexSessionConfig,
+    DuplexSessionObject,
     Heartbeat,
     HeartbeatAck,
     PlaybackCursor,
@@ -34,12 +35,39 @@ from omniduplex.protocol.duplex import (
 MODEL = "test/model"
 
 
+class FakeLease:
+    """The engine's side of attachment: who is the owner, and whether the grace runs."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.is_detached = threading.Event()
+        self._made: dict[str, int] = {}
+
+    def detach(self, expected: int) -> None:
+        self._check(expected)
+        self.is_detached.set()
+
+    def resume(self, expected: int, control_id: str) -> int:
+        if control_id not in self._made:
+            self._check(expected)
+            self.generation += 1
+            self.is_detached.clear()
+            self._made[control_id] = self.generation
+        return self._made[control_id]
+
+    def _check(self, expected: int) -> None:
+        if expected != self.generation:
+            raise DuplexError("session_resume_conflict", f"{expected} is not {self.generation}")
+
+
 class FakeSession:
     """A session whose answers come at once, in the order of the commands."""
 
     def __init__(self, omni: FakeOmni, session_id: str, config: DuplexSessionConfig) -> None:
         self.session_id = session_id
         self.config = config
+        self.lease_generation = 0
+        self.lease = FakeLease()
         self.commands: list[DuplexCommand] = []
         self.cancelled: set[str] = set()
         self.close_reason: str | None = None
@@ -108,10 +136,13 @@ class FakeSession:
             self.emit(AudioDelta(response_id=response_id, item_id=item_id, delta=delta))
 
     def _emit_session(self, kind: type[SessionCreated] | type[SessionUpdated]) -> None:
-        session = session_object(
+        self.emit(kind(session=self.public_object()))
+
+    def public_object(self) -> DuplexSessionObject:
+        return session_object(
             self.config,
             session_id=self.session_id,
-            capabilities=DuplexCapabilities(),
+            capabilities=DuplexCapabilities(supports_session_resume=self._omni.resumable),
             state="open",
             turn_state="idle",
             epoch=0,
@@ -121,7 +152,10 @@ class FakeSession:
             active_request_id=None,
             playback=PlaybackCursor(),
         )
-        self.emit(kind(session=session))
+
+
+async def _at_once() -> None:
+    pass
 
 
 class FakeOmni:
@@ -133,6 +167,9 @@ class FakeOmni:
         self.max_sessions = max_sessions
         self.script: tuple[str, ...] = ("resp_1",)
         self.delta_bytes = 4
+        self.resumable = False
+        self.resuming: Callable[[], Awaitable[None]] = _at_once
+        """What a resume waits for in the engine, after it took effect there."""
         self.fault: Exception | None = None
         self.sessions: list[FakeSession] = []
         self.opened: queue.Queue[FakeSession] = queue.Queue()
@@ -151,6 +188,26 @@ class FakeOmni:
         self.sessions.append(session)
         self.opened.put(session)
         return session
+
+    async def detach_session(self, session_id: str, *, expected_lease_generation: int) -> None:
+        self._session(session_id).lease.detach(expected_lease_generation)
+
+    async def resume_session(
+        self, session_id: str, *, expected_lease_generation: int, control_id: str
+    ) -> int:
+        lease = self._session(session_id).lease
+        generation = lease.resume(expected_lease_generation, control_id)
+        await self.resuming()
+        return generation
+
+    async def describe_session(self, session_id: str) -> DuplexSessionObject:
+        return self._session(session_id).public_object()
+
+    def _session(self, session_id: str) -> FakeSession:
+        for session in self.sessions:
+            if session.session_id == session_id:
+                return session
+        raise DuplexError("session_resume_expired", "gone")
 
     async def close_all_sessions(self, reason: str = "shutdown") -> None:
         for session in tuple(self.sessions):

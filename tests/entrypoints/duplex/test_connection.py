@@ -9,7 +9,7 @@ from tests.entrypoints.fake_omni import FakeOmni
 from tests.entrypoints.talk import TIMEOUT_S, Talk, offer
 from websockets.exceptions import ConnectionClosed
 
-from omniduplex.entrypoints.duplex.connection import close_code
+from omniduplex.entrypoints.duplex.attachment import close_code
 from omniduplex.protocol.duplex import SessionClosed, SessionExpired
 from omniduplex.protocol.duplex.codec import MAX_EVENT_BYTES
 

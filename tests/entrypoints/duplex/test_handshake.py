@@ -119,8 +119,8 @@ def test_any_other_first_event_opens_and_then_runs(base: str) -> None:
         ('{"type": "nonsense", "event_id": "e1"}', "unknown_event", "type"),
         (
             '{"type":"session.resume","event_id":"e1","session_id":"s","resume_token":"t"}',
-            "unsupported_session_resume",
-            None,
+            "session_resume_expired",
+            "session_id",
         ),
         (
             '{"type":"session.update","event_id":"e1","session":{"input_audio_format":"mp3"}}',

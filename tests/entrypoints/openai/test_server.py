@@ -19,7 +19,7 @@ pytestmark = pytest.mark.e2e
 def test_a_stopping_server_says_goodbye_to_every_session(omni: FakeOmni) -> None:
     app = create_app(omni)
     ready = threading.Event()
-    server = TalkServer(server_config(app), app, ready.set)
+    server = TalkServer(server_config(app), app, ready.set, drain_timeout_s=0.0)
     with bind("127.0.0.1", 0) as listener:
         base = f"http://127.0.0.1:{listener.getsockname()[1]}"
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -78,6 +78,10 @@ def serve(
         Path | None,
         typer.Option(help="A directory for a recording of each conversation.", file_okay=False),
     ] = None,
+    drain_timeout: Annotated[
+        float,
+        typer.Option(help="Seconds that live sessions get when the server stops.", min=0.0),
+    ] = 5.0,
     log_level: Annotated[
         str, typer.Option(callback=_log_level, help=", ".join(LOG_LEVELS))
     ] = "info",
@@ -112,9 +116,12 @@ def serve(
                 url = base_url(host, listener.getsockname()[1])
                 with _port_errors(console, host, port):
                     listener.listen()
-                TalkServer(server_config(app), app, lambda: _say_where(console, name, url)).run(
-                    sockets=[listener]
-                )
+                TalkServer(
+                    server_config(app),
+                    app,
+                    lambda: _say_where(console, name, url),
+                    drain_timeout_s=drain_timeout,
+                ).run(sockets=[listener])
         finally:
             wishes.hold()
             omni.shutdown()

@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from omniduplex.entrypoints.duplex.ports import ServedOmni, ServedSession
 from omniduplex.entrypoints.duplex.websocket import ClientSocket
 from omniduplex.protocol.duplex import (
     Dialect,
     DuplexCommand,
     DuplexError,
-    ResumeSession,
+    DuplexSessionConfig,
     UpdateSession,
     apply_patch,
     default_config,
@@ -32,13 +31,6 @@ class Handshake(NamedTuple):
     model: str
     opens_at_once: bool
     """Whether the session opens before the first client event is read."""
-
-
-class Opened(NamedTuple):
-    """A session, and the client event that is still to be run on it."""
-
-    session: ServedSession
-    pending: DuplexCommand | None
 
 
 def read_url(path: str, query: Mapping[str, str], default_model: str) -> Handshake:
@@ -61,38 +53,26 @@ def read_url(path: str, query: Mapping[str, str], default_model: str) -> Handsha
     return Handshake(Dialect.DUPLEX, model, bool(query.get("model")) and not explicit)
 
 
-async def open_session(
-    omni: ServedOmni, socket: ClientSocket, handshake: Handshake, config_timeout_s: float
-) -> Opened:
-    """Open the session that a connection asks for, reading its first event if need be.
+async def first_command(
+    socket: ClientSocket, handshake: Handshake, timeout_s: float
+) -> DuplexCommand | None:
+    """Read the event by which a client says what it wants; None when its URL says it all.
 
     Raises:
-        ClientGone: the client left before it had a session.
-        DuplexError: there will be no session; it carries the client's event id.
+        ClientGone: the client left before it said so.
+        DuplexError: `config_timeout`, or what is wrong with the event.
     """
-    config = default_config(handshake.model, handshake.dialect)
     if handshake.opens_at_once:
-        return Opened(await omni.open_session(config), None)
-    first = await _first_command(socket, config_timeout_s)
-    try:
-        match first:
-            case ResumeSession():
-                raise DuplexError(
-                    "unsupported_session_resume", "The sessions of this model cannot be resumed."
-                )
-            case UpdateSession():
-                return Opened(await omni.open_session(apply_patch(config, first.session)), None)
-            case _:
-                return Opened(await omni.open_session(config), first)
-    except DuplexError as error:
-        error.event_id = error.event_id or first.event_id
-        raise
-
-
-async def _first_command(socket: ClientSocket, timeout_s: float) -> DuplexCommand:
+        return None
     try:
         async with asyncio.timeout(timeout_s):
             return await socket.receive()
     except TimeoutError:
         message = f"No first event arrived within {timeout_s:g} s."
         raise DuplexError("config_timeout", message) from None
+
+
+def opening_config(handshake: Handshake, first: DuplexCommand | None) -> DuplexSessionConfig:
+    """Return the configuration that a connection opens its session with. Raises DuplexError."""
+    config = default_config(handshake.model, handshake.dialect)
+    return apply_patch(config, first.session) if isinstance(first, UpdateSession) else config

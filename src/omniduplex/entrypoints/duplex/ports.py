@@ -6,7 +6,12 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from omniduplex.config.pipeline import PipelineConfig
-from omniduplex.protocol.duplex import DuplexCommand, DuplexEvent, DuplexSessionConfig
+from omniduplex.protocol.duplex import (
+    DuplexCommand,
+    DuplexEvent,
+    DuplexSessionConfig,
+    DuplexSessionObject,
+)
 
 
 class ServedSession(Protocol):
@@ -15,6 +20,10 @@ class ServedSession(Protocol):
     @property
     def session_id(self) -> str:
         """The engine's name for it, never used twice."""
+
+    @property
+    def lease_generation(self) -> int:
+        """The engine's count of the connections that took it, as it was opened."""
 
     async def submit(self, command: DuplexCommand) -> None:
         """Hand a command over in order. Raises DuplexError when the session refuses it."""
@@ -45,6 +54,25 @@ class ServedOmni(Protocol):
 
     async def open_session(self, config: DuplexSessionConfig) -> ServedSession:
         """Admit a session. Raises DuplexError (`resource_exhausted`, or the model's refusal)."""
+
+    async def detach_session(self, session_id: str, *, expected_lease_generation: int) -> None:
+        """Begin the grace of a session without a connection.
+
+        Raises:
+            DuplexError: `session_resume_conflict` when the lease has moved on,
+                `session_resume_expired` when the session is gone.
+        """
+
+    async def resume_session(
+        self, session_id: str, *, expected_lease_generation: int, control_id: str
+    ) -> int:
+        """End the grace and return the lease's next generation; raises as `detach_session`.
+
+        The same `control_id` again is answered with the generation that it made.
+        """
+
+    async def describe_session(self, session_id: str) -> DuplexSessionObject:
+        """Return a session as its client sees it; raises `session_resume_expired`."""
 
     async def close_all_sessions(self, reason: str = "shutdown") -> None:
         """End every session and tell its client why."""

@@ -3,25 +3,55 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import secrets
+import time
 import uuid
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 from starlette.websockets import WebSocket
 
-from omniduplex.entrypoints.duplex.connection import NORMAL_CLOSURE, SHUTDOWN, DuplexConnection
-from omniduplex.entrypoints.duplex.handshake import open_session, read_url
+from omniduplex.entrypoints.duplex.attachment import (
+    INTERNAL_ERROR,
+    NORMAL_CLOSURE,
+    SHUTDOWN,
+    SessionAttachment,
+)
+from omniduplex.entrypoints.duplex.connection import DuplexConnection
+from omniduplex.entrypoints.duplex.credential import RandomBytes
+from omniduplex.entrypoints.duplex.event_log import render_alone
+from omniduplex.entrypoints.duplex.handshake import (
+    Handshake,
+    first_command,
+    opening_config,
+    read_url,
+)
+from omniduplex.entrypoints.duplex.journal import JournalGap
 from omniduplex.entrypoints.duplex.ports import ServedOmni
-from omniduplex.entrypoints.duplex.websocket import ClientGone, ClientSocket
-from omniduplex.protocol.duplex import Dialect, DuplexError
+from omniduplex.entrypoints.duplex.registry import DuplexSessionAttachmentRegistry
+from omniduplex.entrypoints.duplex.websocket import ClientGone, ClientSocket, Farewell
+from omniduplex.protocol.duplex import (
+    Dialect,
+    DuplexCommand,
+    DuplexError,
+    ResumeSession,
+    ResyncRequired,
+    UpdateSession,
+    error_event,
+)
 
 SUBPROTOCOL = "realtime"
 # Wire contract, transport: how long a client may take for its first event.
 CONFIG_TIMEOUT_S = 10.0
 # A client that reads nothing for this long while we write is gone.
 SEND_TIMEOUT_S = 30.0
+# How long the connections of a stopped server get for their last frames.
+SEE_OFF_TIMEOUT_S = 5.0
 # RFC 6455, section 7.4.1.
-POLICY_VIOLATION, INTERNAL_ERROR = 1008, 1011
+POLICY_VIOLATION = 1008
+JOURNAL_GAP = "journal_gap"
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +62,7 @@ def random_id() -> str:
 
 
 class DuplexServing:
-    """Serves each connection as one session, and knows which of them are live."""
+    """Gives each connection a session, a new one or one that it resumes, until the server stops."""
 
     def __init__(
         self,
@@ -40,6 +70,8 @@ class DuplexServing:
         model: str,
         *,
         new_id: Callable[[], str] = random_id,
+        random_bytes: RandomBytes = secrets.token_bytes,
+        clock: Callable[[], float] = time.monotonic,
         config_timeout_s: float = CONFIG_TIMEOUT_S,
         send_timeout_s: float = SEND_TIMEOUT_S,
     ) -> None:
@@ -48,62 +80,127 @@ class DuplexServing:
         self._new_id = new_id
         self._config_timeout_s = config_timeout_s
         self._send_timeout_s = send_timeout_s
-        self._live = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._registry = DuplexSessionAttachmentRegistry(
+            omni, new_id=new_id, random_bytes=random_bytes, clock=clock
+        )
+        self._connections = 0
+        self._no_connection = asyncio.Event()
+        self._no_connection.set()
+        self._is_draining = False
+        self._patience: asyncio.Timeout | None = None
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the server stops, and opens no session any more."""
+        return self._is_draining
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Connections are served inside."""
+        return self._registry.running()
 
     async def serve(self, websocket: WebSocket) -> None:
         """Serve one connection from its upgrade to its close frame."""
         offered = websocket.scope.get("subprotocols", [])
         await websocket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
-        socket = ClientSocket(
-            websocket,
-            Dialect.DUPLEX,
-            new_id=self._new_id,
-            send_timeout_s=self._send_timeout_s,
-        )
+        socket = ClientSocket(websocket, send_timeout_s=self._send_timeout_s)
+        self._connections += 1
+        self._no_connection.clear()
         try:
-            await self._serve(websocket, socket)
+            await self._serve_to_its_end(websocket, socket)
+            farewell = socket.released.result()
+            if farewell is not None:
+                await socket.part(farewell)
+        finally:
+            self._connections -= 1
+            if not self._connections:
+                self._no_connection.set()
+
+    async def drain(self, timeout_s: float) -> None:
+        """Open no session any more, give the live ones this long, then end them and see them off.
+
+        Sessions without a connection may be resumed meanwhile.
+        """
+        self._is_draining = True
+        if timeout_s > 0:
+            self._registry.announce_shutdown(int(timeout_s * 1000))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s) as self._patience:
+                await self._quiet()
+        self._patience = None
+        await self._omni.close_all_sessions(SHUTDOWN)
+        try:
+            async with asyncio.timeout(SEE_OFF_TIMEOUT_S):
+                await self._quiet()
+        except TimeoutError:
+            logger.warning(
+                "%d connections did not end within %g s", self._connections, SEE_OFF_TIMEOUT_S
+            )
+
+    def hurry(self) -> None:
+        """Give sessions that are being drained no more time."""
+        if self._patience is not None and not self._patience.expired():
+            self._patience.reschedule(asyncio.get_running_loop().time())
+
+    async def _quiet(self) -> None:
+        await self._registry.quiet()
+        await self._no_connection.wait()
+
+    async def _serve_to_its_end(self, websocket: WebSocket, socket: ClientSocket) -> None:
+        dialect = Dialect.DUPLEX
+        try:
+            handshake = read_url(websocket.url.path, websocket.query_params, self._model)
+            dialect = handshake.dialect
+            await self._serve(socket, handshake)
         except ClientGone as gone:
             logger.debug("a client left before it had a session: %d", gone.code)
+            socket.release(None)
         except DuplexError as error:
             # The contract lets a route that is not there close normally.
             code = NORMAL_CLOSURE if error.code == "unsupported" else POLICY_VIOLATION
-            await _turn_away(socket, error, code)
+            socket.release(self._refusal(error, code, dialect))
         except Exception:
             logger.exception("a connection failed")
             failure = DuplexError("internal_error", "The server failed; this session is over.")
-            await _turn_away(socket, failure, INTERNAL_ERROR)
+            socket.release(self._refusal(failure, INTERNAL_ERROR, dialect))
 
-    async def drain(self, timeout_s: float) -> None:
-        """Tell every session that the server stops, and see their connections off."""
-        await self._omni.close_all_sessions(SHUTDOWN)
+    async def _serve(self, socket: ClientSocket, handshake: Handshake) -> None:
+        first = await first_command(socket, handshake, self._config_timeout_s)
         try:
-            async with asyncio.timeout(timeout_s):
-                await self._idle.wait()
-        except TimeoutError:
-            logger.warning("%d connections did not end within %g s", self._live, timeout_s)
-
-    async def _serve(self, websocket: WebSocket, socket: ClientSocket) -> None:
-        handshake = read_url(websocket.url.path, websocket.query_params, self._model)
-        socket.dialect = handshake.dialect
-        opened = await open_session(self._omni, socket, handshake, self._config_timeout_s)
-        name = opened.session.session_id
-        logger.info("session %s: connected, %s dialect", name, handshake.dialect.value)
-        self._live += 1
-        self._idle.clear()
+            attachment = await self._attach(socket, handshake, first)
+        except DuplexError as error:
+            if first is not None and error.event_id is None:
+                error.event_id = first.event_id
+            raise
+        if attachment is None:
+            return
+        name, dialect = attachment.session_id, handshake.dialect.value
+        logger.info("session %s: connected, %s dialect", name, dialect)
+        pending = None if isinstance(first, ResumeSession | UpdateSession) else first
         try:
-            await DuplexConnection(opened.session, socket).run(opened.pending)
+            await DuplexConnection(attachment, socket).run(pending)
         finally:
-            self._live -= 1
-            if not self._live:
-                self._idle.set()
             logger.info("session %s: disconnected", name)
 
+    async def _attach(
+        self, socket: ClientSocket, handshake: Handshake, first: DuplexCommand | None
+    ) -> SessionAttachment | None:
+        """Give the connection its session; None when it was told that it needs another."""
+        if isinstance(first, ResumeSession):
+            try:
+                return await self._registry.resume(first, socket)
+            except JournalGap as gap:
+                socket.release(self._resync(first.session_id, gap))
+                return None
+        if self._is_draining:
+            raise DuplexError("server_draining", "The server stops and opens no session any more.")
+        session = await self._omni.open_session(opening_config(handshake, first))
+        return self._registry.open(session, handshake.dialect, socket)
 
-async def _turn_away(socket: ClientSocket, error: DuplexError, code: int) -> None:
-    try:
-        await socket.refuse(error)
-    except ClientGone:
-        return
-    await socket.close(code, error.code)
+    def _refusal(self, error: DuplexError, code: int, dialect: Dialect) -> Farewell:
+        text = render_alone(error_event(error), dialect, seq=1, new_id=self._new_id)
+        return Farewell(text, code, error.code)
+
+    def _resync(self, session_id: str, gap: JournalGap) -> Farewell:
+        needed = ResyncRequired(session_id=session_id, reason=JOURNAL_GAP)
+        text = render_alone(needed, Dialect.DUPLEX, seq=gap.head, new_id=self._new_id)
+        return Farewell(text, POLICY_VIOLATION, JOURNAL_GAP)

@@ -1,29 +1,19 @@
-"""One client's WebSocket: text frames in as commands, events out in one numbered order."""
+"""One client's WebSocket: text frames in as commands, rendered events out, and how it ends."""
 
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Callable
+import contextlib
+from typing import NamedTuple
 
-import msgspec
-from prometheus_client import Counter
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from omniduplex.protocol.duplex import (
-    Dialect,
-    DuplexCommand,
-    DuplexError,
-    DuplexEvent,
-    decode_command,
-    encode_event,
-    error_event,
-    project,
-)
-from omniduplex.telemetry.metrics import METRICS
+from omniduplex.protocol.duplex import DuplexCommand, DuplexError, decode_command
 
 # RFC 6455: a control frame has 125 bytes, two of which are the close code.
 _MAX_CLOSE_REASON_BYTES = 123
+# For the last frames of a connection that was given up: its client may not be there any more.
+GOODBYE_TIMEOUT_S = 2.0
 
 
 class ClientGone(Exception):  # noqa: N818 - reads as the state it reports
@@ -35,41 +25,27 @@ class ClientGone(Exception):  # noqa: N818 - reads as the state it reports
         self.reason = reason
 
 
-@functools.cache
-def _sent(kind: type[msgspec.Struct]) -> Counter:
-    return METRICS.events.labels(type=kind.__struct_config__.tag)
+class Farewell(NamedTuple):
+    """The last that a client gets: an event, if there is one to tell, and the close frame."""
 
-
-def _always(_: DuplexEvent) -> bool:
-    return True
+    text: str | None
+    code: int
+    reason: str
 
 
 class ClientSocket:
-    """The one writer (and the reader) of a connection.
+    """The frames of one connection, in both directions.
 
-    Whatever is sent, session events and this connection's own refusals alike, goes through
-    `send`, so that `server_event_seq` tells the order of all of them.
+    `released` is done when the connection has nothing more to do: with the farewell that is due,
+    or None when there is nobody to say it to.
     """
 
-    def __init__(
-        self,
-        websocket: WebSocket,
-        dialect: Dialect,
-        *,
-        new_id: Callable[[], str],
-        send_timeout_s: float,
-    ) -> None:
-        self.dialect = dialect
+    def __init__(self, websocket: WebSocket, *, send_timeout_s: float) -> None:
+        self.released: asyncio.Future[Farewell | None] = asyncio.get_running_loop().create_future()
         self._websocket = websocket
-        self._new_id = new_id
         self._send_timeout_s = send_timeout_s
-        self._writing = asyncio.Lock()
-        self._head = 0
-
-    @property
-    def head(self) -> int:
-        """Sequence number of the last event sent."""
-        return self._head
+        self._is_given_up = False
+        self._deadline: asyncio.Timeout | None = None
 
     async def receive(self) -> DuplexCommand:
         """Read one command.
@@ -86,43 +62,43 @@ class ClientSocket:
             raise DuplexError("bad_event", "Events are JSON in text frames; this frame is binary.")
         return decode_command(text)
 
-    async def send(
-        self, event: DuplexEvent, deliverable: Callable[[DuplexEvent], bool] = _always
-    ) -> None:
-        """Send an event in this connection's dialect, if that has it and it is still wanted.
+    async def write(self, text: str) -> None:
+        """Send a rendered event.
 
         Raises:
-            ClientGone: it could not be written, or not within the send timeout.
+            ClientGone: it could not be written, not within the send timeout, or nobody wants it.
         """
-        async with self._writing:
-            projected = project(event, self.dialect) if deliverable(event) else None
-            if projected is None:
-                return
-            self._head += 1
-            event_id = f"event_{self._new_id()}"
-            await self._write(encode_event(projected, event_id=event_id, seq=self._head))
-            _sent(type(projected)).inc()
-
-    async def refuse(self, error: DuplexError) -> None:
-        """Tell the client what was wrong with its event."""
-        await self.send(error_event(error))
-
-    async def close(self, code: int, reason: str) -> None:
-        """Send the close frame, unless the connection is gone already."""
-        cut = reason.encode()[:_MAX_CLOSE_REASON_BYTES].decode(errors="ignore")
-        try:
-            async with self._writing, asyncio.timeout(self._send_timeout_s):
-                await self._websocket.close(code, cut)
-        except (WebSocketDisconnect, RuntimeError, OSError):
-            return
-
-    async def _write(self, text: str) -> None:
+        if self._is_given_up:
+            raise ClientGone(1006, "the connection was given up")
         # A RuntimeError is the server's word for a frame after its own close frame, as after an
-        # unanswered ping; a TimeoutError is an OSError.
+        # unanswered ping.
         try:
-            async with asyncio.timeout(self._send_timeout_s):
+            async with asyncio.timeout(self._send_timeout_s) as self._deadline:
                 await self._websocket.send_text(text)
         except TimeoutError:
             raise ClientGone(1006, "the client does not read") from None
         except (WebSocketDisconnect, RuntimeError) as error:
             raise ClientGone(1006, str(error)) from None
+        finally:
+            self._deadline = None
+
+    def give_up(self) -> None:
+        """Let no write wait any longer, not the one that waits now either."""
+        self._is_given_up = True
+        if self._deadline is not None and not self._deadline.expired():
+            self._deadline.reschedule(asyncio.get_running_loop().time())
+
+    def release(self, farewell: Farewell | None) -> None:
+        """Let the connection end; only the first word counts."""
+        if not self.released.done():
+            self.released.set_result(farewell)
+
+    async def part(self, farewell: Farewell) -> None:
+        """Say goodbye, unless the client is gone or does not read."""
+        reason = farewell.reason.encode()[:_MAX_CLOSE_REASON_BYTES].decode(errors="ignore")
+        timeout_s = GOODBYE_TIMEOUT_S if self._is_given_up else self._send_timeout_s
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError, TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                if farewell.text is not None:
+                    await self._websocket.send_text(farewell.text)
+                await self._websocket.close(farewell.code, reason)

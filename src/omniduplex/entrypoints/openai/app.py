@@ -28,8 +28,6 @@ REALTIME_PATH = "/v1/realtime"
 # Routes that OpenAI clients know and a duplex deployment does not serve.
 TURN_PATHS = ("/v1/chat/completions", "/v1/audio/speech", "/v1/audio/transcriptions")
 WEB = Path(__file__).parent.parent / "web"
-# How long the connections of a stopping server get for their goodbyes.
-DRAIN_TIMEOUT_S = 5.0
 
 
 def create_app(
@@ -47,8 +45,9 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
-        await serving.drain(DRAIN_TIMEOUT_S)
+        async with serving.running():
+            yield
+            await serving.drain(0.0)
 
     middleware = [Middleware(ApiKeyMiddleware, api_key=api_key)] if api_key else []
     if recorder is not None:  # inside the key check: strangers leave no files
@@ -59,7 +58,7 @@ def create_app(
             WebSocketRoute(DUPLEX_PATH, serving.serve),
             *model_routes(ModelCard(id=model, created=int(clock()))),
             *(Route(path, _turn_only, methods=["GET", "POST"]) for path in TURN_PATHS),
-            *health_routes(omni),
+            *health_routes(omni, serving),
             *_page_routes(),
         ),
         middleware=middleware,

@@ -11,18 +11,21 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from omniduplex.entrypoints.duplex.ports import ServedOmni
+from omniduplex.entrypoints.duplex.serving import DuplexServing
 from omniduplex.telemetry.metrics import METRICS
 
 # An engine loop that does not answer within this long serves nobody.
 HEALTH_TIMEOUT_S = 2.0
 
 
-def health_routes(omni: ServedOmni) -> Sequence[BaseRoute]:
+def health_routes(omni: ServedOmni, serving: DuplexServing) -> Sequence[BaseRoute]:
     """Return the routes that tell whether the engine runs, and what it has measured."""
 
     async def health(_: Request) -> Response:
         if not omni.alive:
             return JSONResponse({"status": "dead"}, 503)
+        if serving.is_draining:
+            return JSONResponse({"status": "draining"}, 503)
         try:
             async with asyncio.timeout(HEALTH_TIMEOUT_S):
                 count = await omni.active_session_count()

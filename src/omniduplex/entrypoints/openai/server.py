@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
@@ -12,7 +14,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import MAX_LINE_LENGTH
 
-from omniduplex.entrypoints.openai.app import DRAIN_TIMEOUT_S
+from omniduplex.entrypoints.duplex.serving import SEE_OFF_TIMEOUT_S, DuplexServing
+
+# How long the sessions of a stopping server may go on.
+DRAIN_TIMEOUT_S = 5.0
 
 # The codec refuses what is over its own limit and keeps the connection, so frames well above
 # that limit must reach it.
@@ -42,28 +47,69 @@ def _is_true(record: logging.LogRecord) -> bool:
     return record.msg != _UNTRUE_COMPLAINT
 
 
+class TalkProtocol(WebSocketsSansIOProtocol):
+    """WebSocket whose connection does not outlive its handler by much, whatever the client does.
+
+    uvicorn waits without end for a client that never reads the last frames.
+    """
+
+    linger_s = 30.0
+    _linger: asyncio.TimerHandle | None = None
+    _is_lost = False
+
+    async def run_asgi(self) -> None:
+        """Run the application; then the client has `linger_s` to read what is left."""
+        await super().run_asgi()
+        if not self._is_lost:
+            self._linger = self.loop.call_later(self.linger_s, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let the connection go."""
+        self._is_lost = True
+        if self._linger is not None:
+            self._linger.cancel()
+        super().connection_lost(exc)
+
+
 class TalkServer(uvicorn.Server):
-    """A server that says when it is ready, and ends its sessions before its connections."""
+    """A server that says when it is ready, and gives its sessions time before it stops."""
 
     def __init__(
-        self, config: uvicorn.Config, app: Starlette, on_ready: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        app: Starlette,
+        on_ready: Callable[[], None],
+        *,
+        drain_timeout_s: float = DRAIN_TIMEOUT_S,
     ) -> None:
         super().__init__(config)
         self._app = app
         self._on_ready = on_ready
+        self._drain_timeout_s = drain_timeout_s
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept connections, then say so."""
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         if self.started:
             self._on_ready()
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note the wish to stop; the second one waits for no session any more."""
+        if self.should_exit and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._serving.hurry)
+        super().handle_exit(sig, frame)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting, let every session say why it ends, then close what is left."""
-        for server in self.servers:
-            server.close()
-        await self._app.state.serving.drain(DRAIN_TIMEOUT_S)
+        """Let sessions end or be resumed for a while, end what is left, then close the port."""
+        await self._serving.drain(self._drain_timeout_s)
         await super().shutdown(sockets)
+
+    @property
+    def _serving(self) -> DuplexServing:
+        serving: DuplexServing = self._app.state.serving
+        return serving
 
 
 def server_config(app: Starlette) -> uvicorn.Config:
@@ -76,7 +122,7 @@ def server_config(app: Starlette) -> uvicorn.Config:
         app,
         loop="uvloop",
         http=UpgradeProtocol,
-        ws="websockets-sansio",
+        ws=TalkProtocol,
         ws_max_size=MAX_FRAME_BYTES,
         ws_per_message_deflate=False,
         lifespan="on",
@@ -84,7 +130,7 @@ def server_config(app: Starlette) -> uvicorn.Config:
         log_level="warning",
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=int(DRAIN_TIMEOUT_S),
+        timeout_graceful_shutdown=int(SEE_OFF_TIMEOUT_S),
     )
     logging.getLogger("uvicorn.error").addFilter(_is_true)
     return config

@@ -63,6 +63,9 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     ),
     "session_exists": _invalid("A session of this id is open already."),
     "resource_exhausted": _rate("Every session of the deployment is taken."),
+    "server_draining": _server(
+        "The server stops and opens no session any more; connect to another.", retryable=True
+    ),
     # resume
     "invalid_session_resume": _invalid("`session.resume` is malformed or not the first event."),
     "session_resume_expired": _invalid("The detached session is gone."),
@@ -125,8 +128,10 @@ ENDINGS: tuple[Ending, ...] = (
     Ending(1000, "output_backpressure", "The client read too slowly (`session.closed`)."),
     Ending(1000, "internal_error", "The session failed (`session.closed`)."),
     Ending(1000, "unsupported", "The URL asked for what is not served; an `error` came first."),
+    Ending(1000, "session_replaced", "Another connection resumed the session."),
     Ending(1001, "shutdown", "The server stops (`session.closed`)."),
-    Ending(1008, "the error's code", "No session was opened; an `error` came first."),
+    Ending(1008, "the error's code", "No session was opened or resumed; an `error` came first."),
+    Ending(1008, "journal_gap", "A resume would have a gap (`session.resync_required`)."),
     Ending(1011, "internal_error", "The connection's handler failed; an `error` came first."),
 )
 

@@ -1,0 +1,356 @@
+"""One session and the connection that carries it now, if any: the session outlives connections."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
+from omniduplex.entrypoints.duplex.credential import RandomBytes, ResumeCredential
+from omniduplex.entrypoints.duplex.event_log import SessionEventLog
+from omniduplex.entrypoints.duplex.journal import EventJournal
+from omniduplex.entrypoints.duplex.ports import ServedOmni, ServedSession
+from omniduplex.entrypoints.duplex.websocket import ClientGone, ClientSocket, Farewell
+from omniduplex.protocol.duplex import (
+    Dialect,
+    DuplexCommand,
+    DuplexError,
+    DuplexEvent,
+    DuplexSessionObject,
+    ResumeSession,
+    SessionClosed,
+    SessionCreated,
+    SessionExpired,
+    SessionExpiring,
+    SessionReplaced,
+    SessionResumed,
+    SessionUpdated,
+    error_event,
+)
+
+SHUTDOWN = "shutdown"
+# RFC 6455, section 7.4.1.
+NORMAL_CLOSURE, GOING_AWAY, INTERNAL_ERROR = 1000, 1001, 1011
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], None]
+
+logger = logging.getLogger(__name__)
+
+
+class AttachmentState(Enum):
+    """Where a session stands towards connections."""
+
+    ATTACHED = "attached"
+    DETACHED = "detached"
+    RESUMING = "resuming"
+    """A resume was let in; the connection before it may still be there."""
+    ENDED = "ended"
+
+
+class SessionAttachment:
+    """The one writer of a session's events, and what it takes to carry it on elsewhere.
+
+    Every event is numbered, kept and written under one lock, so the order is the same in the
+    journal and on each wire. A write blocks the pump, and with it the engine's bounded output
+    buffer fills; nothing else queues.
+    """
+
+    def __init__(
+        self,
+        session: ServedSession,
+        socket: ClientSocket,
+        *,
+        omni: ServedOmni,
+        log: SessionEventLog,
+        new_id: Callable[[], str],
+        random_bytes: RandomBytes,
+        spawn: Spawn,
+    ) -> None:
+        self.state = AttachmentState.ATTACHED
+        self.generation = 1
+        self._session = session
+        self._omni = omni
+        self._log = log
+        self._new_id = new_id
+        self._random_bytes = random_bytes
+        self._spawn = spawn
+        self._socket: ClientSocket | None = socket
+        self._credential: ResumeCredential | None = None
+        self._lease = session.lease_generation
+        self._control_id: str | None = None
+        self._writing = asyncio.Lock()
+        self._introduced = asyncio.Event()  # `session.created` and `session.updated` come first
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self._session.session_id
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether the session waits for its client when its connection is gone."""
+        return self._credential is not None
+
+    # -- events out ---------------------------------------------------------------------------
+
+    async def pump(self) -> None:
+        """Carry the session's events out until its last one, whoever is there to read them."""
+        try:
+            async for event in self._session.events():
+                await self._put(event)
+                if isinstance(event, SessionClosed | SessionExpired):
+                    self._release(Farewell(None, close_code(event), event.reason))
+                    return
+            raise RuntimeError("the engine ended the session's events without closing it")
+        except Exception:
+            logger.exception("session %s: its events broke off", self.session_id)
+            await self._fail()
+        finally:
+            self.state = AttachmentState.ENDED
+
+    async def tell(self, socket: ClientSocket, error: DuplexError) -> None:
+        """Tell this connection what was wrong with its event, if it still carries the session."""
+        await self._introduced.wait()
+        async with self._writing:
+            if self._socket is socket:
+                await self._write(self._log.append(error_event(error)))
+
+    async def announce_shutdown(self, time_left_ms: int) -> None:
+        """Tell the client, in a dialect that has a word for it, that the server stops."""
+        await self._introduced.wait()
+        await self._put(
+            SessionExpiring(session_id=self.session_id, reason=SHUTDOWN, time_left_ms=time_left_ms)
+        )
+
+    async def _put(self, event: DuplexEvent) -> None:
+        async with self._writing:
+            if not self._session.deliverable(event):
+                return
+            if isinstance(event, SessionCreated):
+                await self._write(self._log.append(self._credentialed(event), kept=event))
+            else:
+                await self._write(self._log.append(event))
+                if isinstance(event, SessionUpdated):
+                    self._introduced.set()
+
+    async def _write(self, text: str | None) -> None:
+        socket = self._socket
+        if text is None or socket is None:
+            return
+        try:
+            await socket.write(text)
+        except ClientGone as gone:
+            logger.debug("client of %s left: %s", self.session_id, gone.reason)
+            self.drop(socket)
+
+    def _credentialed(self, created: SessionCreated) -> SessionCreated:
+        """Make the session resumable if its model and its client's dialect are, and say so."""
+        if self._log.dialect is not Dialect.DUPLEX:
+            return created
+        if not created.session.capabilities.supports_session_resume:
+            return created
+        limits: DuplexSessionRuntimeConfig = self._omni.pipeline.duplex_session
+        self._log.journal = EventJournal(
+            max_bytes=limits.resume_replay_max_bytes_per_session, ttl_s=limits.resume_replay_ttl_s
+        )
+        self._credential = ResumeCredential(self._random_bytes)
+        return msgspec.structs.replace(
+            created,
+            attachment_generation=self.generation,
+            resume_token=self._credential.issue(),
+        )
+
+    # -- commands in --------------------------------------------------------------------------
+
+    async def submit(self, socket: ClientSocket, command: DuplexCommand) -> None:
+        """Hand a command of the connection to the session. Raises ClientGone, DuplexError."""
+        if self._socket is not socket:
+            raise ClientGone(1006, "another connection carries the session")
+        await self._session.submit(command)
+
+    def ack(self, socket: ClientSocket, seq: int) -> None:
+        """The client has every event up to this one. Raises DuplexError, `invalid_event_ack`."""
+        if self._socket is not socket:
+            return
+        self._log.ack(seq)
+        if self._credential is not None:
+            self._credential.arrived()
+
+    def speak_duplex(self) -> None:
+        """Render in the duplex dialect from now on; what can be resumed was settled before."""
+        self._log.dialect = Dialect.DUPLEX
+
+    # -- connections going --------------------------------------------------------------------
+
+    def drop(self, socket: ClientSocket) -> None:
+        """A connection is gone: the session waits for the next, or ends with this one."""
+        socket.release(None)
+        if self._socket is not socket:
+            return
+        self._socket = None
+        if self.state is AttachmentState.ENDED:
+            return
+        if self._credential is None:
+            self._spawn(self._session.close("disconnect"), f"close {self.session_id}")
+            return
+        if self.state is AttachmentState.ATTACHED:
+            self._detached()
+
+    async def fail(self, socket: ClientSocket) -> None:
+        """The server broke over a connection: if that carries the session, both end."""
+        if self._socket is socket:
+            await self._fail()
+
+    async def _fail(self) -> None:
+        failure = DuplexError("internal_error", "The server failed; this session is over.")
+        text = self._log.append(error_event(failure))
+        self._release(Farewell(text, INTERNAL_ERROR, failure.code))
+        await self._session.close("transport_error")
+
+    def _release(self, farewell: Farewell) -> None:
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            socket.release(farewell)
+
+    def _detached(self) -> None:
+        self.state = AttachmentState.DETACHED
+        self._spawn(self._start_grace(self._lease), f"detach {self.session_id}")
+
+    async def _start_grace(self, lease: int) -> None:
+        try:
+            await self._omni.detach_session(self.session_id, expected_lease_generation=lease)
+        except DuplexError as refused:
+            # A resume was faster, or the session is over: either way there is no grace to start.
+            logger.debug("session %s: not detached: %s", self.session_id, refused.code)
+
+    # -- connections coming -------------------------------------------------------------------
+
+    async def resume(self, request: ResumeSession, socket: ClientSocket) -> None:
+        """Let a new connection carry the session on from the last event it has.
+
+        Raises:
+            ClientGone: the new connection broke meanwhile; the session waits for another.
+            DuplexError: it may not have the session.
+            JournalGap: what it missed cannot be told in full.
+        """
+        credential = self._check(request)
+        self.state = AttachmentState.RESUMING
+        try:
+            session = await self._take_lease()
+        except BaseException:
+            self._settle_refused()
+            raise
+        await self._activate(request, socket, credential, session)
+
+    def _check(self, request: ResumeSession) -> ResumeCredential:
+        credential = self._credential
+        if credential is None:
+            raise DuplexError("unsupported_session_resume", "This session cannot be resumed.")
+        is_free = self._socket is None and self.state is AttachmentState.DETACHED
+        if not credential.opens(request.resume_token, is_free=is_free):
+            raise DuplexError("invalid_resume_token", "The token is not the session's newest.")
+        self._log.replay_after(request.last_received_server_event_seq)
+        if self.state is AttachmentState.RESUMING:
+            raise DuplexError(
+                "session_resume_conflict", "Another connection is resuming this session."
+            )
+        return credential
+
+    async def _take_lease(self) -> DuplexSessionObject:
+        """Become the engine's owner of the session, as it then stands."""
+        # An attempt whose outcome is unknown is repeated under its own id.
+        self._control_id = self._control_id or self._new_id()
+        try:
+            self._lease = await self._omni.resume_session(
+                self.session_id,
+                expected_lease_generation=self._lease,
+                control_id=self._control_id,
+            )
+            self._control_id = None
+            return await self._omni.describe_session(self.session_id)
+        except DuplexError:
+            self._control_id = None
+            raise
+        except Exception:
+            logger.exception("session %s: the engine did not resume it", self.session_id)
+            raise DuplexError(
+                "runtime_resume_failed", "The engine could not attach the session."
+            ) from None
+
+    def _settle_refused(self) -> None:
+        if self.state is not AttachmentState.RESUMING:
+            return
+        if self._socket is not None:
+            self.state = AttachmentState.ATTACHED
+        else:
+            self._detached()
+
+    async def _activate(
+        self,
+        request: ResumeSession,
+        socket: ClientSocket,
+        credential: ResumeCredential,
+        session: DuplexSessionObject,
+    ) -> None:
+        self._replace_connection()
+        try:
+            async with self._writing:
+                if self.state is AttachmentState.ENDED:
+                    raise expired_session(self.session_id)
+                cursor = request.last_received_server_event_seq
+                replay = self._log.replay_after(cursor)
+                self._socket = socket
+                self.state = AttachmentState.ATTACHED
+                self.generation += 1
+                token = credential.issue(request.resume_token)
+                resumed = SessionResumed(
+                    session_id=self.session_id,
+                    session=session,
+                    attachment_generation=self.generation,
+                    resume_token=token,
+                )
+                await self._write_all(socket, [self._log.render_at(resumed, cursor), *replay])
+        except BaseException:
+            self._settle_refused()
+            raise
+
+    async def _write_all(self, socket: ClientSocket, texts: list[str | None]) -> None:
+        try:
+            for text in texts:
+                if text is not None:
+                    await socket.write(text)
+        except BaseException:
+            self.drop(socket)
+            raise
+
+    def _replace_connection(self) -> None:
+        """Take the session from the connection that carries it, even from a write that waits."""
+        socket, self._socket = self._socket, None
+        if socket is None:
+            return
+        replaced = SessionReplaced(
+            session_id=self.session_id, attachment_generation=self.generation
+        )
+        text = self._log.render_at(replaced, self._log.head + 1)
+        socket.release(Farewell(text, NORMAL_CLOSURE, "session_replaced"))
+        socket.give_up()
+
+
+def close_code(event: DuplexEvent) -> int:
+    """Choose the WebSocket close code for a session's last event."""
+    going_away = isinstance(event, SessionClosed) and event.reason == SHUTDOWN
+    return GOING_AWAY if going_away else NORMAL_CLOSURE
+
+
+def expired_session(session_id: str) -> DuplexError:
+    """Return the refusal of a resume that comes too late, or names what never was."""
+    return DuplexError(
+        "session_resume_expired",
+        f"Unknown or expired duplex session: {session_id}",
+        param="session_id",
+    )

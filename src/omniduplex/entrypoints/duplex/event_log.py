@@ -1,0 +1,89 @@
+"""One session's events as they leave: in its client's dialect, numbered, rendered once, kept."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import msgspec
+from prometheus_client import Counter
+
+from omniduplex.entrypoints.duplex.journal import EventJournal, check_ack
+from omniduplex.protocol.duplex import (
+    Dialect,
+    DuplexError,
+    DuplexEvent,
+    encode_event,
+    project,
+)
+from omniduplex.telemetry.metrics import METRICS
+
+
+@functools.cache
+def _sent(kind: type[msgspec.Struct]) -> Counter:
+    return METRICS.events.labels(type=kind.__struct_config__.tag)
+
+
+class SessionEventLog:
+    """The only place where a session's sequence numbers are given out.
+
+    Whatever is numbered here must be written in this order.
+    """
+
+    def __init__(
+        self, dialect: Dialect, *, new_id: Callable[[], str], clock: Callable[[], float]
+    ) -> None:
+        self.dialect = dialect
+        self.journal: EventJournal | None = None
+        self._new_id = new_id
+        self._clock = clock
+        self._head = 0
+
+    @property
+    def head(self) -> int:
+        """Sequence number of the session's newest event."""
+        return self._head
+
+    def append(self, event: DuplexEvent, *, kept: DuplexEvent | None = None) -> str | None:
+        """Give an event its place and return its text; None when the dialect does not show it.
+
+        `kept` goes to the journal in its stead: what is said once only is not replayed.
+        """
+        event_id = f"event_{self._new_id()}"
+        text = _render(event, self.dialect, event_id, self._head + 1)
+        if text is None:
+            return None
+        self._head += 1
+        _sent(type(event)).inc()
+        if self.journal is not None:
+            replay = text if kept is None else _render(kept, self.dialect, event_id, self._head)
+            self.journal.record(self._head, replay or "", self._clock())
+        return text
+
+    def render_at(self, event: DuplexEvent, seq: int) -> str | None:
+        """Return the text of an event about one connection, which takes no place of its own."""
+        return render_alone(event, self.dialect, seq=seq, new_id=self._new_id)
+
+    def ack(self, seq: int) -> None:
+        """The client has everything up to this event. Raises DuplexError, `invalid_event_ack`."""
+        check_ack(seq, self._head)
+        if self.journal is not None:
+            self.journal.ack(seq)
+
+    def replay_after(self, seq: int) -> list[str]:
+        """Return the texts behind an event; raises as `EventJournal.replay_after`."""
+        if self.journal is None:
+            raise DuplexError("unsupported_session_resume", "This session keeps no journal.")
+        return self.journal.replay_after(seq, self._clock())
+
+
+def render_alone(
+    event: DuplexEvent, dialect: Dialect, *, seq: int, new_id: Callable[[], str]
+) -> str | None:
+    """Return the text of an event that no session keeps; None when the dialect has none."""
+    return _render(event, dialect, f"event_{new_id()}", seq)
+
+
+def _render(event: DuplexEvent, dialect: Dialect, event_id: str, seq: int) -> str | None:
+    projected = project(event, dialect)
+    return None if projected is None else encode_event(projected, event_id=event_id, seq=seq)
