@@ -21,6 +21,7 @@ from omniduplex.clients.errors import (
 from omniduplex.clients.events import ServerEvent, wire_type
 from omniduplex.clients.inline import InlineDuplexClient
 from omniduplex.clients.playback import RealTimePlayer
+from omniduplex.clients.reconnect import ConnectionResumed, ReconnectPolicy, ResumeCredentials
 from omniduplex.clients.response import ResponseHandle
 from omniduplex.clients.subscription import Subscription
 from omniduplex.clients.transport import Transport
@@ -28,6 +29,7 @@ from omniduplex.clients.websocket import DuplexClient, build_realtime_url
 
 __all__ = [
     "Clock",
+    "ConnectionResumed",
     "DuplexClient",
     "DuplexClientBase",
     "DuplexClientError",
@@ -38,7 +40,9 @@ __all__ = [
     "InlineDuplexClient",
     "MonotonicClock",
     "RealTimePlayer",
+    "ReconnectPolicy",
     "ResponseHandle",
+    "ResumeCredentials",
     "ServerEvent",
     "SessionConfig",
     "Subscription",

@@ -1,4 +1,4 @@
-"""When to tell the server which events have arrived: in batches, and how large."""
+"""Which events have arrived, which are missing, and when to tell the server: in batches."""
 
 from __future__ import annotations
 
@@ -9,23 +9,48 @@ BATCH_S = 0.2
 
 
 class AckLedger:
-    """Sequence numbers seen, and the highest one not yet acknowledged."""
+    """Sequence numbers seen, and the highest one not yet acknowledged.
 
-    def __init__(self) -> None:
-        self._last_seen = 0
+    `last_seen` is where another connection left off, for a client that takes over from it.
+    """
+
+    def __init__(self, last_seen: int = 0) -> None:
+        self._last_seen = last_seen
         self._waiting = 0
+        self._missed = 0
+        self._ahead: set[int] = set()
+
+    @property
+    def last_seen(self) -> int:
+        """Up to here a replay has nothing new."""
+        return self._last_seen
 
     @property
     def waiting(self) -> int:
         """How many events the next acknowledgement covers."""
         return self._waiting
 
+    @property
+    def missed(self) -> int:
+        """How many numbers were jumped over: events that will not come any more."""
+        return self._missed
+
     def see(self, seq: int) -> bool:
         """Note an event; False when it has been seen before."""
-        if seq <= self._last_seen:
+        if seq <= self._last_seen or seq in self._ahead:
             return False
-        self._last_seen = seq
+        jumped = sum(self._last_seen < number < seq for number in self._ahead)
+        self._missed += seq - self._last_seen - 1 - jumped
+        self._reach(seq)
+        return True
+
+    def see_ahead(self, seq: int) -> bool:
+        """Note an event that comes before those it follows by number, as one before a replay."""
+        if seq <= self._last_seen or seq in self._ahead:
+            return False
+        self._ahead.add(seq)
         self._waiting += 1
+        self._catch_up()
         return True
 
     def take(self) -> int | None:
@@ -34,3 +59,14 @@ class AckLedger:
             return None
         self._waiting = 0
         return self._last_seen
+
+    def _reach(self, seq: int) -> None:
+        self._last_seen = seq
+        self._waiting += 1
+        self._ahead = {number for number in self._ahead if number > seq}
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        while self._last_seen + 1 in self._ahead:
+            self._last_seen += 1
+            self._ahead.remove(self._last_seen)

@@ -16,6 +16,7 @@ from omniduplex.clients.config import SessionConfig
 from omniduplex.clients.errors import DuplexProtocolError, DuplexSessionClosedError
 from omniduplex.clients.events import ServerEvent, wire_type
 from omniduplex.clients.link import SessionLink
+from omniduplex.clients.reconnect import SessionResumer
 from omniduplex.clients.response import ResponseHandle
 from omniduplex.clients.subscription import Subscription
 from omniduplex.clients.transport import Transport
@@ -51,7 +52,7 @@ class DuplexClientBase:
     Every method that sends returns when the command is on its way, with the command's event id
     where one command was sent; a refusal comes back as an `ErrorEvent` with that id. They raise
     DuplexSessionClosedError when the session is over and DuplexConnectionError when its connection
-    breaks.
+    breaks and is not replaced.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class DuplexClientBase:
         handshake_timeout_s: float,
         heartbeat_interval_s: float | None,
         clock: Clock,
+        resumer: SessionResumer | None = None,
     ) -> None:
         self.model = model
         self.config = config
@@ -73,6 +75,7 @@ class DuplexClientBase:
             clock=clock,
             output=config.output_audio,
             heartbeat_interval_s=heartbeat_interval_s,
+            resumer=resumer,
         )
         self._session: DuplexSessionObject | None = None
         self._event_ids = (f"evt_{n}" for n in itertools.count(1))
@@ -80,7 +83,7 @@ class DuplexClientBase:
 
     @property
     def session_info(self) -> DuplexSessionObject:
-        """The session as `session.created` described it.
+        """The session as it was described when this client entered it.
 
         Raises:
             DuplexSessionClosedError: it was never opened.

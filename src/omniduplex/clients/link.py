@@ -1,22 +1,24 @@
-"""One session over one transport: opens it, reads it, keeps it alive, ends it."""
+"""One session over one connection after another: opens, reads, keeps alive, resumes, ends it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
-from typing import Any
-from weakref import WeakSet
+from collections.abc import Coroutine
+
+from msgspec import UNSET
 
 from omniduplex.clients.acknowledgements import BATCH_EVENTS, BATCH_S, AckLedger
 from omniduplex.clients.clock import Clock
-from omniduplex.clients.demux import ResponseDemux
 from omniduplex.clients.errors import (
     DuplexConnectionError,
     DuplexProtocolError,
     DuplexSessionClosedError,
 )
 from omniduplex.clients.events import ServerEvent, sequence_number, wire_type
+from omniduplex.clients.fanout import FanOut
+from omniduplex.clients.outbox import Message, Outbox, OutboxClosedError
+from omniduplex.clients.reconnect import ConnectionResumed, Resumption, SessionResumer
 from omniduplex.clients.response import ResponseHandle
 from omniduplex.clients.subscription import Subscription
 from omniduplex.clients.transport import Transport
@@ -27,11 +29,15 @@ from omniduplex.protocol.duplex import (
     ErrorEvent,
     EventAck,
     Heartbeat,
+    HeartbeatAck,
+    ResumeSession,
+    ResyncRequired,
     SessionClosed,
     SessionCreated,
     SessionExpired,
     SessionPatch,
     SessionReplaced,
+    SessionResumed,
     UpdateSession,
 )
 
@@ -42,7 +48,8 @@ class SessionLink:
     """The session's life on the client's side.
 
     One task reads the transport and fans events out; one acknowledges them in batches; one sends
-    heartbeats, unless `heartbeat_interval_s` is None.
+    heartbeats, unless `heartbeat_interval_s` is None. When the connection breaks, the reader gets
+    the session back with `resumer`, if there is one and the server gave a token.
     """
 
     def __init__(
@@ -52,24 +59,41 @@ class SessionLink:
         clock: Clock,
         output: AudioFormat,
         heartbeat_interval_s: float | None,
+        resumer: SessionResumer | None = None,
     ) -> None:
+        self.acks = AckLedger()
+        self.outbox = Outbox(transport)
+        self.resume_token: str | None = None
         self._transport = transport
         self._clock = clock
         self._heartbeat_interval_s = heartbeat_interval_s
-        self._demux = ResponseDemux(output)
-        self._consumers: WeakSet[Subscription[ServerEvent]] = WeakSet()
-        self._acks = AckLedger()
+        self._resumer = resumer
+        self._out = FanOut(output)
+        self._session_id = ""
         self._ack_wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._ended = asyncio.Event()
-        self._end_reason = "not open"
-        self._failed = False
+        self._sending_held: asyncio.Task[None] | None = None
         self._open = False
+        self._connected = False
+        self._closing = False
 
     @property
     def end_reason(self) -> str:
         """Why there is no session (any more)."""
-        return self._end_reason
+        return self._out.end_reason
+
+    @property
+    def ended(self) -> bool:
+        """Whether the session is over for this client."""
+        return self._out.over
+
+    def events(self) -> Subscription[ServerEvent]:
+        """Every event from now on."""
+        return self._out.events()
+
+    def responses(self) -> Subscription[ResponseHandle]:
+        """The answers that nobody has taken yet, and each new one."""
+        return self._out.responses()
 
     async def open(self, patch: SessionPatch, *, event_id: str, timeout_s: float) -> SessionCreated:
         """Connect and ask for a session.
@@ -84,7 +108,7 @@ class SessionLink:
             async with asyncio.timeout(timeout_s):
                 await self._transport.connect()
                 await self._transport.send(UpdateSession(session=patch, event_id=event_id))
-                self._open = True
+                self._open = self._connected = True
                 self._start(self._read(), "read")
                 created = await _first_created(events)
         except TimeoutError:
@@ -93,52 +117,80 @@ class SessionLink:
         except BaseException:
             await self._release()
             raise
-        self._start(self._acknowledge(), "acknowledge")
-        if self._heartbeat_interval_s is not None:
-            self._start(self._keep_alive(self._heartbeat_interval_s), "heartbeat")
+        self._start_upkeep()
         return created
 
-    async def send(self, command: DuplexCommand | Mapping[str, Any]) -> None:
-        """Send a command.
+    async def take_over(self, request: ResumeSession, resumer: SessionResumer) -> SessionResumed:
+        """Connect to a session that another client had.
+
+        Raises:
+            DuplexConnectionError: every attempt failed.
+            DuplexSessionClosedError: the server will not give the session back.
+        """
+        self.acks = AckLedger(request.last_received_server_event_seq)
+        try:
+            resumption = await resumer.resume(request)
+        except BaseException:
+            await self._release()
+            raise
+        self._open = True
+        self._carry_on(resumption)
+        self._start(self._read(), "read")
+        self._start_upkeep()
+        return resumption.resumed
+
+    async def send(self, command: Message) -> None:
+        """Send a command, or hold it while a broken connection is being replaced.
 
         Raises:
             DuplexSessionClosedError: there is no session to send it to.
-            DuplexConnectionError: the connection broke meanwhile.
+            DuplexConnectionError: the connection broke meanwhile, and is not replaced.
         """
-        if not self._open or self._ended.is_set():
-            raise DuplexSessionClosedError(self._end_reason)
-        await self._transport.send(command)
-
-    def events(self) -> Subscription[ServerEvent]:
-        """Every event from now on."""
-        consumer: Subscription[ServerEvent] = Subscription()
-        if self._ended.is_set():
-            consumer.end(self._end_reason if self._failed else None)
-        self._consumers.add(consumer)
-        return consumer
-
-    def responses(self) -> Subscription[ResponseHandle]:
-        """The answers that nobody has taken yet, and each new one."""
-        return self._demux.subscribe()
+        if not self._open or self.ended:
+            raise DuplexSessionClosedError(self.end_reason)
+        try:
+            await self.outbox.send(command)
+        except OutboxClosedError:
+            raise DuplexSessionClosedError(self.end_reason) from None
+        except DuplexConnectionError:
+            # Otherwise the reader sees the same end and resumes; the command is in doubt.
+            if not self._resumable:
+                raise
 
     async def close(self, command: CloseSession, *, timeout_s: float) -> None:
         """Say goodbye, wait for the server's, and let go of the transport."""
+        self._closing = True
         try:
-            if self._open and not self._ended.is_set():
+            if self._open and not self.ended:
                 async with asyncio.timeout(timeout_s):
                     await self._flush_acks()
-                    await self._transport.send(command)
-                    await self._ended.wait()
+                    await self.send(command)
+                    await self._out.wait_over()
         except DuplexConnectionError as error:
             self._finish(str(error), failed=True)
+        except DuplexSessionClosedError as error:
+            logger.debug("it ended before the goodbye: %s", error)
         except TimeoutError:
             logger.warning("no session.closed within %g s of session.close", timeout_s)
         finally:
             self._finish(command.reason, failed=False)
             await self._release()
 
-    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._tasks.append(asyncio.create_task(work, name=f"duplex-client-{name}"))
+    @property
+    def _resumable(self) -> bool:
+        """Whether a broken connection would be replaced; not for a goodbye that has gone out."""
+        done = self.ended or (self._closing and not self.outbox.held)
+        return self._resumer is not None and self.resume_token is not None and not done
+
+    def _start(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=f"duplex-client-{name}")
+        self._tasks.append(task)
+        return task
+
+    def _start_upkeep(self) -> None:
+        self._start(self._acknowledge(), "acknowledge")
+        if self._heartbeat_interval_s is not None:
+            self._start(self._keep_alive(self._heartbeat_interval_s), "heartbeat")
 
     async def _release(self) -> None:
         """Stop the tasks and close the transport; a task's own fault surfaces here."""
@@ -153,63 +205,124 @@ class SessionLink:
 
     async def _read(self) -> None:
         try:
-            while not self._ended.is_set():
-                self._take(await self._transport.receive())
-                if self._acks.waiting >= BATCH_EVENTS:
-                    await self._flush_acks()
+            while not self.ended:
+                await self._read_one()
         except (DuplexConnectionError, DuplexProtocolError) as error:
             self._finish(str(error), failed=True)
+        except DuplexSessionClosedError as error:
+            self._finish(error.reason, failed=True)
         finally:
             self._finish("the client stopped reading", failed=True)
+
+    async def _read_one(self) -> None:
+        try:
+            event = await self._transport.receive()
+        except DuplexConnectionError as error:
+            await self._reconnect(error)
+            return
+        self._take(event)
+        if self.acks.waiting >= BATCH_EVENTS:
+            await self._flush_acks()
+
+    async def _reconnect(self, cause: DuplexConnectionError) -> None:
+        self._connected = False
+        if self._resumer is None or self.resume_token is None or not self._resumable:
+            raise cause
+        logger.info("session %s lost its connection: %s", self._session_id, cause)
+        self._stop_sending_held()
+        self.outbox.hold()
+        request = ResumeSession(
+            session_id=self._session_id,
+            resume_token=self.resume_token,
+            last_received_server_event_seq=self.acks.last_seen,
+        )
+        self._carry_on(await self._resumer.resume(request))
+
+    def _carry_on(self, resumption: Resumption) -> None:
+        """The transport carries the session again."""
+        self._connected = True
+        self._out.give(ConnectionResumed(attempt=resumption.attempt))
+        for event in (*resumption.early, resumption.resumed):
+            self._take(event)
+        self._sending_held = self._start(self._send_held(), "send-held")
+        if self.acks.waiting:
+            self._ack_wanted.set()
+
+    def _stop_sending_held(self) -> None:
+        if self._sending_held is not None:
+            self._sending_held.cancel()
+            self._tasks.remove(self._sending_held)
+            self._sending_held = None
+
+    async def _send_held(self) -> None:
+        try:
+            await self.outbox.release()
+        except DuplexConnectionError as error:
+            logger.debug("broken again with %d commands held: %s", self.outbox.held, error)
 
     def _take(self, event: ServerEvent) -> None:
         seq = sequence_number(event)
         if seq is not None:
-            if not self._acks.see(seq):
+            # The number of `session.resumed` is newer than those of the replay behind it.
+            note = self.acks.see_ahead if isinstance(event, SessionResumed) else self.acks.see
+            if not note(seq):
                 return
             self._ack_wanted.set()
-        self._demux.add(event)
-        for consumer in list(self._consumers):
-            consumer.push(event)
+        self._out.give(event)
         match event:
+            case SessionCreated():
+                self._created(event)
+            case SessionResumed():
+                self._session_id, self.resume_token = event.session_id, event.resume_token
+            case HeartbeatAck():
+                self.outbox.answered()
+            case _:
+                self._check_end(event)
+
+    def _created(self, event: SessionCreated) -> None:
+        self._session_id = event.session.id
+        if event.resume_token is not UNSET and event.session.capabilities.supports_session_resume:
+            self.resume_token = event.resume_token
+
+    def _check_end(self, event: ServerEvent) -> None:
+        match event:
+            case ResyncRequired():
+                self.resume_token = None
             case SessionClosed():
                 self._finish(event.reason, failed=False)
             case SessionExpired():
                 self._finish(f"expired: {event.reason}", failed=True)
             case SessionReplaced():
                 self._finish("another connection took the session", failed=True)
+            case _:
+                return
 
     def _finish(self, reason: str, *, failed: bool) -> None:
-        if self._ended.is_set():
-            return
-        self._end_reason = reason
-        self._failed = failed
-        self._ended.set()
-        self._demux.end(reason, failed=failed)
-        for consumer in list(self._consumers):
-            consumer.end(reason if failed else None)
+        self._connected = False
+        self.resume_token = None
+        self.outbox.close()
+        self._out.end(reason, failed=failed)
 
     async def _acknowledge(self) -> None:
-        while not self._ended.is_set():
+        while not self.ended:
             await self._ack_wanted.wait()
             await self._clock.sleep(BATCH_S)
             await self._flush_acks()
 
     async def _flush_acks(self) -> None:
         self._ack_wanted.clear()
-        seq = self._acks.take()
-        if seq is not None:
+        if self._connected and (seq := self.acks.take()) is not None:
             await self._send_quietly(EventAck(server_event_seq=seq))
 
     async def _keep_alive(self, interval_s: float) -> None:
-        while not self._ended.is_set():
+        while not self.ended:
             await self._clock.sleep(interval_s)
-            await self._send_quietly(Heartbeat())
+            if self._connected:
+                self.outbox.probed()
+                await self._send_quietly(Heartbeat())
 
     async def _send_quietly(self, command: DuplexCommand) -> None:
         """Send what nobody waits for: when the connection is gone, the reader tells everybody."""
-        if self._ended.is_set():
-            return
         try:
             await self._transport.send(command)
         except DuplexConnectionError as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
@@ -13,13 +14,19 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from omniduplex.clients.base import DuplexClientBase
 from omniduplex.clients.clock import Clock, MonotonicClock
 from omniduplex.clients.config import SessionConfig
-from omniduplex.clients.errors import DuplexConnectionError, DuplexProtocolError
+from omniduplex.clients.errors import (
+    DuplexConnectionError,
+    DuplexProtocolError,
+    DuplexSessionClosedError,
+)
 from omniduplex.clients.events import ServerEvent
+from omniduplex.clients.reconnect import ReconnectPolicy, ResumeCredentials, SessionResumer
 from omniduplex.clients.transport import Transport
 from omniduplex.protocol.duplex import (
     DuplexCommand,
     DuplexError,
     RealtimeCommand,
+    ResumeSession,
     decode_event,
     encode_command,
 )
@@ -27,6 +34,8 @@ from omniduplex.protocol.duplex import (
 DEFAULT_PATH = "/v1/realtime"
 # Bytes of one server message that the client takes (wire contract, transport).
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+# A peer that does not even close holds a client up no longer than this.
+CLOSE_TIMEOUT_S = 2.0
 
 
 class WebSocket(Protocol):
@@ -43,10 +52,12 @@ class DuplexClient(DuplexClientBase):
     """A session on a server at a `ws://` or `wss://` URL.
 
     Args:
+        reconnect: how a session is taken up again after its connection broke; None gives it up.
         heartbeat_interval_s: seconds between signs of life; None sends none.
-        handshake_timeout_s: seconds from the connection's start to `session.created`.
+        handshake_timeout_s: seconds from a connection's start to the session.
         connect: makes the WebSocket for the final URL, to add headers, TLS or a proxy.
-        clock: paces `stream_pcm`, heartbeats and acknowledgements.
+        clock: paces `stream_pcm`, heartbeats, acknowledgements and the waits between attempts.
+        rng: spreads these waits, so that clients that were cut off together do not come together.
     """
 
     def __init__(
@@ -55,19 +66,127 @@ class DuplexClient(DuplexClientBase):
         *,
         model: str,
         config: SessionConfig = SessionConfig(),  # noqa: B008 - frozen
+        reconnect: ReconnectPolicy | None = ReconnectPolicy(),  # noqa: B008 - frozen
         heartbeat_interval_s: float | None = 30.0,
         handshake_timeout_s: float = 30.0,
         connect: Callable[[str], Awaitable[WebSocket]] | None = None,
         clock: Clock | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         self.url = build_realtime_url(url, model)
+        clock = clock or MonotonicClock()
+        transport = WebSocketTransport(self.url, connect or _connect)
+        self._resumer = SessionResumer(
+            transport,
+            reconnect or ReconnectPolicy(max_attempts=1),
+            clock=clock,
+            rng=rng or random.Random(),
+            timeout_s=handshake_timeout_s,
+        )
+        self._credentials: ResumeCredentials | None = None
         super().__init__(
-            WebSocketTransport(self.url, connect or _connect),
+            transport,
             model=model,
             config=config,
             handshake_timeout_s=handshake_timeout_s,
             heartbeat_interval_s=heartbeat_interval_s,
-            clock=clock or MonotonicClock(),
+            clock=clock,
+            resumer=self._resumer if reconnect else None,
+        )
+
+    @classmethod
+    def resume(
+        cls,
+        credentials: ResumeCredentials,
+        *,
+        config: SessionConfig = SessionConfig(),  # noqa: B008 - frozen
+        reconnect: ReconnectPolicy | None = ReconnectPolicy(),  # noqa: B008 - frozen
+        heartbeat_interval_s: float | None = 30.0,
+        handshake_timeout_s: float = 30.0,
+        connect: Callable[[str], Awaitable[WebSocket]] | None = None,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> Self:
+        """A client that takes a session over from the one that exported the credentials.
+
+        `config` is only read for the audio formats, which have to be those of the session; its
+        other fields change nothing. A resume that is refused raises DuplexSessionClosedError from
+        `open`.
+        """
+        client = cls(
+            credentials.url,
+            model=credentials.model,
+            config=config,
+            reconnect=reconnect,
+            heartbeat_interval_s=heartbeat_interval_s,
+            handshake_timeout_s=handshake_timeout_s,
+            connect=connect,
+            clock=clock,
+            rng=rng,
+        )
+        client._credentials = credentials
+        return client
+
+    async def open(self) -> None:
+        """Connect and open the session, or take it over.
+
+        Raises:
+            DuplexConnectionError: no connection, or no session in time.
+            DuplexProtocolError: the server refused to open one.
+            DuplexSessionClosedError: the server did not give the session back.
+        """
+        given = self._credentials
+        if given is None:
+            await super().open()
+            return
+        request = ResumeSession(
+            session_id=given.session_id,
+            resume_token=given.resume_token,
+            last_received_server_event_seq=given.last_server_event_seq,
+            event_id=next(self._event_ids),
+        )
+        self._session = (await self._link.take_over(request, self._resumer)).session
+
+    @property
+    def resume_token(self) -> str | None:
+        """The secret that resumes the session; None when it cannot be resumed."""
+        return self._link.resume_token
+
+    @property
+    def commands_in_doubt(self) -> int:
+        """How many commands went to connections that broke, and may not have arrived.
+
+        An upper bound: what the server has shown to have received by answering a heartbeat does
+        not count. None of them is sent again.
+        """
+        return self._link.outbox.in_doubt
+
+    @property
+    def commands_held(self) -> int:
+        """How many commands wait for the connection to be replaced."""
+        return self._link.outbox.held
+
+    @property
+    def events_missed(self) -> int:
+        """How many events never came, by the numbers of those that did."""
+        return self._link.acks.missed
+
+    def export_credentials(self) -> ResumeCredentials:
+        """What another process needs to take the session over; keep it as a secret.
+
+        Raises:
+            DuplexSessionClosedError: the session is over, or cannot be resumed.
+        """
+        if self.resume_token is None:
+            ended = self._link.ended or self._session is None
+            reason = self._link.end_reason if ended else "it cannot be resumed"
+            raise DuplexSessionClosedError(reason)
+        return ResumeCredentials(
+            url=self.url,
+            model=self.model,
+            session_id=self.session_id,
+            resume_token=self.resume_token,
+            last_server_event_seq=self._link.acks.last_seen,
         )
 
 
@@ -104,8 +223,9 @@ class WebSocketTransport(Transport):
 
     async def close(self) -> None:
         """Close the WebSocket."""
-        if self._socket is not None:
-            await self._socket.close()
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            await socket.close()
 
     def _opened(self) -> WebSocket:
         if self._socket is None:
@@ -139,4 +259,6 @@ def _render(command: DuplexCommand | Mapping[str, Any]) -> str:
 
 
 async def _connect(url: str) -> WebSocket:
-    return await connect_websocket(url, compression=None, max_size=MAX_MESSAGE_BYTES)
+    return await connect_websocket(
+        url, compression=None, max_size=MAX_MESSAGE_BYTES, close_timeout=CLOSE_TIMEOUT_S
+    )
