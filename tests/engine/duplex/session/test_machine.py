@@ -15,7 +15,14 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.engine.duplex.session.contract import ContractWatcher
-from tests.engine.duplex.session.driver import BY_HAND, LISTENING, SessionDriver, loud, quiet
+from tests.engine.duplex.session.driver import (
+    BY_HAND,
+    LISTENING,
+    MAX_INPUT_BYTES,
+    SessionDriver,
+    loud,
+    quiet,
+)
 from tests.engine.duplex.session.prompt_truth import PromptTruth
 
 from omniduplex.engine.duplex.session.inputs import CloseRequest, OutputOverflow, StageLost
@@ -57,6 +64,7 @@ ACK_ONLY = msgspec.structs.replace(LISTENING, playback_commit_policy="ack_only")
 TOOLS = msgspec.structs.replace(BY_HAND, tools=({"type": "function", "name": "f"},))
 AUTO = msgspec.structs.replace(BY_HAND, auto_response=True)
 
+ALL_THE_ROOM = bytes(MAX_INPUT_BYTES)
 WORDS = st.sampled_from(["Yes. ", "One two three ", "", "and a longer piece of it, "])
 TURNS = st.sampled_from(["", "What?", "Tell me more"])
 MS = st.sampled_from([0.0, 20.0, 200.0, 1500.0])
@@ -266,9 +274,11 @@ class SessionMachine(RuleBasedStateMachine):
         driver.send(CancelInput())
         self._words_come()
         assert driver.open_responses == []
-        driver.model.heard = b""
+        driver.events()
+        driver.append(pcm=ALL_THE_ROOM)
+        driver.send(ClearInput())
+        assert driver.kinds() == ["InputCleared"]
         driver.send(CreateResponse())
-        driver.model_says()
         self._words_come()
         assert len(driver.open_responses) == 1
         driver.model_audio(100, "Still here.")
