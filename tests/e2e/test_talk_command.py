@@ -29,6 +29,8 @@ def talk(out: Path, *options: str) -> subprocess.CompletedProcess[str]:
             str(QUESTION.path),
             "--out",
             str(out),
+            "--instructions",
+            "Answer in one short sentence.",
             *options,
         ],
         capture_output=True,
