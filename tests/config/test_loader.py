@@ -48,7 +48,7 @@ def test_the_local_pipeline_hears_and_speaks_in_processes_of_their_own(model: st
 
 
 @pytest.mark.parametrize("model", ["echo", "omniduplex/echo"])
-def test_the_echo_pipeline_is_one_thread(model: str) -> None:
+def test_the_echo_pipeline_needs_no_worker(model: str) -> None:
     config = load_pipeline(model, None)
 
     assert (config.name, config.model) == ("echo", "omniduplex/echo")

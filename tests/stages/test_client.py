@@ -22,10 +22,11 @@ from omniduplex.stages.client import (
     ProcessStageClient,
     StageClient,
     ThreadStageClient,
-    create_client,
     describe_exit,
 )
 from omniduplex.stages.errors import StageOverloaded, StageStartError, StageUnavailable
+from omniduplex.stages.factory import create_client
+from omniduplex.stages.inline import InlineStageClient
 from omniduplex.stages.messages import StageAbort, StageInput, StageOutput
 
 pytestmark = pytest.mark.anyio
@@ -39,16 +40,17 @@ async def running(config: StageConfig, listener: Listener) -> StageClient:
     return client
 
 
-def test_the_config_decides_between_thread_and_process() -> None:
+def test_the_config_decides_where_a_stage_runs() -> None:
+    assert isinstance(create_client(stage(EchoModel, worker="inline")), InlineStageClient)
     assert isinstance(create_client(stage(EchoModel, worker="thread")), ThreadStageClient)
     assert isinstance(create_client(stage(EchoModel)), ProcessStageClient)
 
 
-@both
+@pytest.mark.parametrize("worker", ["thread", "process", "inline"])
 async def test_what_goes_in_comes_out(worker: str, listener: Listener) -> None:
     client = await running(stage(EchoModel, worker=worker, options={"prefix": "> "}), listener)
     assert client.alive
-    assert (client.pid is None) == (worker == "thread")
+    assert (client.pid is None) == (worker != "process")
 
     client.submit(StageInput("r", epoch=4, pcm=b"\x01\x02", text="hi", final=True))
 

@@ -21,7 +21,8 @@ class StageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     name: Text
     model_class: ObjectPath
     """Dotted path `package.module:Class` of a `StageModel`."""
-    worker: Literal["process", "thread"] = "process"
+    worker: Literal["process", "thread", "inline"] = "process"
+    """Inline steps on the engine loop: only for models whose step takes microseconds."""
     replicas: PositiveInt = 1
     nice: Annotated[int, Meta(ge=0, le=19)] = 0
     """Niceness that the worker process adds to its own (0 to 19)."""

@@ -348,10 +348,3 @@ def describe_exit(status: int) -> str:
     if status < 0:
         return f"the worker was killed by {signal.Signals(-status).name}"
     return f"the worker exited with status {status}"
-
-
-def create_client(config: StageConfig) -> StageClient:
-    """The client for where the stage is to run."""
-    if config.worker == "process":
-        return ProcessStageClient(config)
-    return ThreadStageClient(config)

@@ -10,8 +10,9 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from omniduplex.config.pipeline import StageConfig
-from omniduplex.stages.client import OnOutput, StageClient, create_client
+from omniduplex.stages.client import OnOutput, StageClient
 from omniduplex.stages.errors import StageStartError, StageUnavailable
+from omniduplex.stages.factory import create_client
 from omniduplex.stages.messages import StageAbort, StageInput, StageMessage, StageOutput
 from omniduplex.telemetry.metrics import METRICS, ServerMetrics
 

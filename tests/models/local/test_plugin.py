@@ -24,7 +24,8 @@ from omniduplex.models.local.plugin import LocalDuplexPlugin
 from omniduplex.models.local.session_state import LocalSessionState
 from omniduplex.models.local.voice import Voice
 from omniduplex.protocol.duplex import DuplexError, DuplexSessionConfig
-from omniduplex.stages.client import StageClient, create_client
+from omniduplex.stages.client import StageClient
+from omniduplex.stages.factory import create_client
 from omniduplex.stages.messages import StageOutput
 
 

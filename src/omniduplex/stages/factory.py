@@ -1,0 +1,18 @@
+"""Where a stage runs is a line of its config."""
+
+from __future__ import annotations
+
+from omniduplex.config.pipeline import StageConfig
+from omniduplex.stages.client import ProcessStageClient, StageClient, ThreadStageClient
+from omniduplex.stages.inline import InlineStageClient
+
+CLIENTS: dict[str, type[StageClient]] = {
+    "process": ProcessStageClient,
+    "thread": ThreadStageClient,
+    "inline": InlineStageClient,
+}
+
+
+def create_client(config: StageConfig) -> StageClient:
+    """The client for where the stage is to run."""
+    return CLIENTS[config.worker](config)
