@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.clients.resumable import ResumablePeer, serve_resumable
 from tests.clients.scripted import (
     MODEL,
     InlinePeer,
@@ -43,6 +44,14 @@ async def websocket_peer(
     served = WebSocketPeer(peer)
     async with serve_peer(served) as url:
         yield served, url
+
+
+@pytest.fixture
+async def server(anyio_backend: str) -> AsyncIterator[tuple[ResumablePeer, str]]:
+    """A server whose session can be resumed, and its URL."""
+    resumable = ResumablePeer()
+    async with serve_resumable(resumable) as url:
+        yield resumable, url
 
 
 @pytest.fixture(params=["websocket", "inline"])

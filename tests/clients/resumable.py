@@ -9,12 +9,15 @@ import struct
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
+import pytest
 from tests.clients.scripted import MODEL, SESSION_ID, session_of
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from omniduplex.clients import DuplexClient, DuplexSessionClosedError, ServerEvent, Subscription
 from omniduplex.protocol.duplex import (
     CloseSession,
     Dialect,
@@ -32,6 +35,7 @@ from omniduplex.protocol.duplex import (
     SessionCreated,
     SessionReplaced,
     SessionResumed,
+    TranscriptDelta,
     UpdateSession,
     decode_command,
     default_config,
@@ -39,7 +43,10 @@ from omniduplex.protocol.duplex import (
     error_event,
 )
 
-Answer = Callable[[ServerConnection, ResumeSession], Awaitable[None]]
+WAIT_S = 20.0
+
+Answer = Callable[[ServerConnection, ResumeSession], Awaitable[bool]]
+"""Returns whether the connection stays and carries the session."""
 Cut = Callable[[ServerConnection], Awaitable[None]]
 
 
@@ -61,6 +68,7 @@ class ResumablePeer:
         self.gate.set()
         self._socket: ServerConnection | None = None
         self._attached = asyncio.Event()
+        self._asked = asyncio.Event()
         self._inbox: asyncio.Queue[DuplexCommand] = asyncio.Queue()
 
     async def serve(self, socket: ServerConnection) -> None:
@@ -68,11 +76,11 @@ class ResumablePeer:
             first = decode_command(await socket.recv())
             if isinstance(first, ResumeSession):
                 self.resumes.append(first)
+                self._asked.set()
                 await self.gate.wait()
-                if self.answers:
-                    await self.answers.popleft()(socket, first)
+                answer = self.answers.popleft() if self.answers else self.give_back
+                if not await answer(socket, first):
                     return
-                await self._resume(socket, first)
             else:
                 assert isinstance(first, UpdateSession)
                 self._socket = socket
@@ -100,6 +108,11 @@ class ResumablePeer:
         assert cut is not None
         await how(cut)
 
+    async def asked(self) -> None:
+        """Wait until a client has asked for the session, be it behind a closed gate."""
+        async with asyncio.timeout(WAIT_S):
+            await self._asked.wait()
+
     async def attached(self) -> None:
         await self._attached.wait()
 
@@ -114,27 +127,45 @@ class ResumablePeer:
             session=session(self.can_resume), attachment_generation=0, resume_token=self.token
         )
 
-    async def _resume(self, socket: ServerConnection, request: ResumeSession) -> None:
+    async def give_back(self, socket: ServerConnection, request: ResumeSession) -> bool:
+        """The usual answer to a resume."""
         if request.resume_token != self.token:
             await refuse(socket, "invalid_resume_token")
-            return
+            return False
         self.token = f"token-{len(self.resumes)}"
-        replay = self.journal[0 if self.replays_all else request.last_received_server_event_seq :]
-        resumed = self.resumed()
+        seq = None
         if self.numbers_resumed:
-            frame = encode_event(resumed, event_id="resumed", seq=len(self.journal) + 1)
-            self.journal.append(frame)
-        else:
-            frame = encode_event(resumed, event_id="resumed", seq=None)
+            seq = len(self.journal) + 1
+            self.journal.append(encode_event(self._resumed(), event_id="resumed", seq=seq))
+        await socket.send(encode_event(self._resumed(), event_id="resumed", seq=seq))
+        sent = 0 if self.replays_all else request.last_received_server_event_seq
+        while sent < len(self.journal):
+            await socket.send(self.journal[sent])
+            sent += 1
         replaced, self._socket = self._socket, socket
-        for text in (frame, *replay):
-            await socket.send(text)
         if replaced is not None:
             notice = SessionReplaced(session_id=SESSION_ID, attachment_generation=0)
             await replaced.send(encode_event(notice, event_id="replaced", seq=None))
         self._attached.set()
+        return True
 
-    def resumed(self) -> SessionResumed:
+    async def give_back_without_replay(
+        self, socket: ServerConnection, request: ResumeSession
+    ) -> bool:
+        """The numbers go on, what is behind them is lost."""
+        self.journal, lost = [], self.journal
+        try:
+            return await self.give_back(socket, request)
+        finally:
+            self.journal = lost
+
+    async def give_back_late(self, socket: ServerConnection, request: ResumeSession) -> bool:
+        """An event that is not numbered overtakes the word of the resume."""
+        early = TranscriptDelta(response_id="r", item_id="item_r", delta="early")
+        await socket.send(encode_event(early, event_id="early", seq=None))
+        return await self.give_back(socket, request)
+
+    def _resumed(self) -> SessionResumed:
         return SessionResumed(
             session_id=SESSION_ID,
             session=session(self.can_resume),
@@ -157,6 +188,10 @@ class ResumablePeer:
                 self._inbox.put_nowait(command)
 
 
+Server = tuple[ResumablePeer, str]
+"""A peer and its URL."""
+
+
 @asynccontextmanager
 async def serve_resumable(peer: ResumablePeer) -> AsyncIterator[str]:
     """The peer's URL, while it is served on loopback."""
@@ -171,32 +206,68 @@ def session(can_resume: bool) -> DuplexSessionObject:
     return msgspec.structs.replace(plain, capabilities=capabilities)
 
 
+def client_of(url: str, **options: Any) -> DuplexClient:
+    """A client without heartbeats, whose waits between attempts are known."""
+    return DuplexClient(
+        url, model=MODEL, **{"heartbeat_interval_s": None, "rng": LongestWaits(), **options}
+    )
+
+
+async def next_of(events: Subscription[ServerEvent], kind: type) -> list[ServerEvent]:
+    """The events up to the first of a class."""
+    found = []
+    async with asyncio.timeout(WAIT_S):
+        async for event in events:
+            found.append(event)
+            if isinstance(event, kind):
+                return found
+    raise AssertionError(f"no {kind.__name__} came")
+
+
+async def end_of(events: Subscription[ServerEvent]) -> None:
+    """Listen until the session ends; raises what it ends with."""
+    async with asyncio.timeout(WAIT_S):
+        async for _ in events:
+            pass
+
+
+async def ended(events: Subscription[ServerEvent]) -> str:
+    """Why the session ended, with an error."""
+    with pytest.raises(DuplexSessionClosedError) as caught:
+        await end_of(events)
+    return caught.value.reason
+
+
 async def refuse(socket: ServerConnection, code: str) -> None:
     refusal = error_event(DuplexError(code, "no"))
     await socket.send(encode_event(refusal, event_id="refusal", seq=None))
 
 
 def refusing(code: str) -> Answer:
-    async def answer(socket: ServerConnection, request: ResumeSession) -> None:
+    async def answer(socket: ServerConnection, request: ResumeSession) -> bool:
         await refuse(socket, code)
+        return False
 
     return answer
 
 
 def saying(*events: DuplexEvent) -> Answer:
-    async def answer(socket: ServerConnection, request: ResumeSession) -> None:
+    async def answer(socket: ServerConnection, request: ResumeSession) -> bool:
         for event in events:
             await socket.send(encode_event(event, event_id="said", seq=None))
+        return False
 
     return answer
 
 
-async def hang_up(socket: ServerConnection, request: ResumeSession) -> None:
+async def hang_up(socket: ServerConnection, request: ResumeSession) -> bool:
     socket.transport.abort()
+    return False
 
 
-async def say_nothing(socket: ServerConnection, request: ResumeSession) -> None:
+async def say_nothing(socket: ServerConnection, request: ResumeSession) -> bool:
     await socket.wait_closed()
+    return False
 
 
 async def cut_with_close_frame(socket: ServerConnection) -> None:

@@ -53,7 +53,7 @@ def test_the_echo_pipeline_needs_no_worker(model: str) -> None:
 
     assert (config.name, config.model) == ("echo", "omniduplex/echo")
     assert [(s.model_class, s.worker) for s in config.stages] == [
-        ("omniduplex.models.echo.stage:EchoStage", "thread")
+        ("omniduplex.models.echo.stage:EchoStage", "inline")
     ]
     assert config.duplex_session.max_sessions == 256
 

@@ -6,6 +6,9 @@ import asyncio
 import queue
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import msgspec
 
 from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.protocol.duplex import (
@@ -174,11 +177,19 @@ class FakeOmni:
         self.sessions: list[FakeSession] = []
         self.opened: queue.Queue[FakeSession] = queue.Queue()
         self._count = 0
+        self.loop: asyncio.AbstractEventLoop
+        """The server's loop, from the first session on."""
+
+    def limit(self, **limits: Any) -> None:
+        """Set limits of the deployment."""
+        sessions = msgspec.structs.replace(self.pipeline.duplex_session, **limits)
+        self.pipeline = msgspec.structs.replace(self.pipeline, duplex_session=sessions)
 
     async def active_session_count(self) -> int:
         return len(self.sessions)
 
     async def open_session(self, config: DuplexSessionConfig) -> FakeSession:
+        self.loop = asyncio.get_running_loop()
         if self.fault is not None:
             raise self.fault
         if len(self.sessions) >= self.max_sessions:

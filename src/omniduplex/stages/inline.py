@@ -14,6 +14,8 @@ from omniduplex.stages.messages import (
     StageInput,
     StageMessage,
     StageOutput,
+    StagePing,
+    StagePong,
     StageReady,
     ToWorker,
 )
@@ -50,6 +52,8 @@ class InlineStageClient(StageClient):
             if not self._batch:
                 self._loop.call_soon(self._step)
             self._batch.append(message)
+        elif isinstance(message, StagePing):
+            self._loop.call_soon(self._receive, StagePong())
 
     def _step(self) -> None:
         batch, self._batch = self._batch, []

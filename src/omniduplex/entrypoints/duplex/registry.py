@@ -13,7 +13,7 @@ from omniduplex.entrypoints.duplex.credential import RandomBytes
 from omniduplex.entrypoints.duplex.event_log import SessionEventLog
 from omniduplex.entrypoints.duplex.ports import ServedOmni, ServedSession
 from omniduplex.entrypoints.duplex.websocket import ClientSocket
-from omniduplex.protocol.duplex import Dialect, ResumeSession
+from omniduplex.protocol.duplex import Dialect, DuplexError, ResumeSession
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +85,12 @@ class DuplexSessionAttachmentRegistry:
         Cancelling this gives the connection up, while what the engine was asked is still seen
         through: the session waits for another connection, its token as before.
         """
+        if request.last_received_server_event_seq < 0:
+            raise DuplexError(
+                "invalid_session_resume",
+                "The last event received cannot be a negative one.",
+                param="last_received_server_event_seq",
+            )
         attachment = self._attachments.get(request.session_id)
         if attachment is None:
             raise expired_session(request.session_id)

@@ -30,97 +30,6 @@ class SessionUpdated(RealtimeEvent, frozen=True, kw_only=True, tag="session.upda
     session: RealtimeSessionObject
 
 
-class SpeechStarted(
-    RealtimeEvent, frozen=True, kw_only=True, tag="input_audio_buffer.speech_started"
-):
-    """The user began to speak; ms on the session's input clock, padding included."""
-
-    audio_start_ms: int
-    item_id: str
-
-
-class SpeechStopped(
-    RealtimeEvent, frozen=True, kw_only=True, tag="input_audio_buffer.speech_stopped"
-):
-    """The user stopped speaking; ms on the session's input clock."""
-
-    audio_end_ms: int
-    item_id: str
-
-
-class InputCommitted(RealtimeEvent, frozen=True, kw_only=True, tag="input_audio_buffer.committed"):
-    """The buffered audio became a user item."""
-
-    item_id: str
-    previous_item_id: str | None = None
-
-
-class InputCleared(RealtimeEvent, frozen=True, kw_only=True, tag="input_audio_buffer.cleared"):
-    """The audio that was not committed is gone."""
-
-
-class ItemAdded(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.item.added"):
-    """An item entered the conversation."""
-
-    item: Item
-    previous_item_id: str | None = None
-
-
-class ItemCreated(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.item.created"):
-    """The beta spelling of `conversation.item.added`."""
-
-    item: Item
-    previous_item_id: str | None = None
-
-
-class ItemDone(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.item.done"):
-    """An item is final."""
-
-    item: Item
-    previous_item_id: str | None = None
-
-
-class DurationUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a transcription is billed by: seconds of audio."""
-
-    type: Literal["duration"] = "duration"
-    seconds: float
-
-
-class TranscriptionCompleted(
-    RealtimeEvent,
-    frozen=True,
-    kw_only=True,
-    tag="conversation.item.input_audio_transcription.completed",
-):
-    """The words of a user item."""
-
-    item_id: str
-    transcript: str
-    content_index: int = 0
-    usage: DurationUsage
-
-
-class ItemDeleted(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.item.deleted"):
-    """An item left the conversation."""
-
-    item_id: str
-
-
-class ItemRetrieved(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.item.retrieved"):
-    """An item as it stands."""
-
-    item: Item
-
-
-class ItemTruncated(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.item.truncated"):
-    """An assistant item now ends at `audio_end_ms`."""
-
-    item_id: str
-    content_index: int = 0
-    audio_end_ms: int
-
-
 class InputTokenDetails(msgspec.Struct, frozen=True, kw_only=True):
     """Split of the prompt tokens."""
 
@@ -306,12 +215,6 @@ class RateLimitsUpdated(RealtimeEvent, frozen=True, kw_only=True, tag="rate_limi
     """Follows every `response.done`."""
 
     rate_limits: tuple[RateLimit, ...] = ()
-
-
-class OutputCleared(RealtimeEvent, frozen=True, kw_only=True, tag="output_audio_buffer.cleared"):
-    """Output that was not played is gone."""
-
-    response_id: str | None = None
 
 
 class ErrorDetails(msgspec.Struct, frozen=True, kw_only=True):
