@@ -88,3 +88,33 @@ def test_an_engine_that_is_gone_takes_nothing(engine: AsyncOmniEngine) -> None:
 
     with pytest.raises(RuntimeError, match="not running"):
         asyncio.run(engine.call(work()))
+
+
+def test_a_shutdown_ends_the_requests_that_are_open() -> None:
+    engine = AsyncOmniEngine(threads(Words, Loud))
+    engine.start()
+
+    async def check() -> None:
+        async with asyncio.timeout(20):
+            outputs = engine.generate(StageInput("r", text="for ever"))
+            async for _ in outputs:
+                break
+            await asyncio.to_thread(engine.shutdown)
+            with pytest.raises(StageFailed, match="shutting down"):
+                async for _ in outputs:
+                    pass
+
+    asyncio.run(check())
+
+
+def test_the_id_of_a_running_request_is_refused(engine: AsyncOmniEngine) -> None:
+    async def check() -> None:
+        async with asyncio.timeout(20):
+            first = engine.generate(StageInput("r", text="for ever"))
+            async for _ in first:
+                break
+            with pytest.raises(StageFailed, match="is running"):
+                await texts(engine, "r", "me too")
+            await first.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(check())

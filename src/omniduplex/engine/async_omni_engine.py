@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
+from omniduplex.engine.channel import ChannelClosed
 from omniduplex.engine.messages import AbortRequests, AddRequest
 from omniduplex.engine.omni_engine_base import OmniEngineBase
 from omniduplex.engine.orchestrator import Orchestrator
@@ -44,7 +46,8 @@ class TurnEngineBase(OmniEngineBase[TurnOrchestratorT]):
                 yield output
         finally:
             if not finished:
-                self.send(AbortRequests((request.request_id,)))
+                with contextlib.suppress(ChannelClosed):  # nothing runs any more
+                    self.send(AbortRequests((request.request_id,)))
 
 
 class AsyncOmniEngine(TurnEngineBase[Orchestrator]):

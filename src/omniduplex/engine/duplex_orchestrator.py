@@ -105,4 +105,5 @@ class DuplexOrchestrator(Orchestrator, DuplexStagePort):
 
     async def _shutdown_extensions(self) -> None:
         self.manager.close_all("shutdown")
+        await super()._shutdown_extensions()
         self._executor.shutdown(wait=False, cancel_futures=True)

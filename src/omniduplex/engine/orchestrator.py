@@ -36,6 +36,9 @@ class Orchestrator(OrchestratorBase):
 
     def _add(self, message: AddRequest) -> None:
         request_id = message.request.request_id
+        if request_id in self._requests:
+            message.on_output(StageOutput(request_id, error=f"request {request_id!r} is running"))
+            return
         self._requests[request_id] = message.on_output
         self._give(self._stage_ids[0], message.request)
 
@@ -78,6 +81,10 @@ class Orchestrator(OrchestratorBase):
     ) -> None:
         for request_id in request_ids:
             self._fail(request_id, reason)
+
+    async def _shutdown_extensions(self) -> None:
+        for request_id in tuple(self._requests):
+            self._fail(request_id, "the engine is shutting down")
 
     def _cleanup_request_ids(self, request_ids: Iterable[str]) -> None:
         for request_id in request_ids:

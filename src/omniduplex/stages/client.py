@@ -83,7 +83,7 @@ class StageClient(ABC):
         self._ready: asyncio.Future[float] = self._loop.create_future()
         self._exited = asyncio.Event()
         self._watch = HangWatch(
-            self.config.hang_timeout_s,
+            self._hang_timeout_s(),
             call_later=self._loop.call_later,
             ask=lambda: self._send(StagePing()),
             on_hang=self._hangs,
@@ -123,6 +123,9 @@ class StageClient(ABC):
         self._send(message)
         self._waiting += isinstance(message, StageInput)
         self._watch.given()
+
+    def _hang_timeout_s(self) -> float:
+        return self.config.hang_timeout_s
 
     async def stop(self, timeout_s: float = 5.0) -> None:
         """End the worker, by force if it takes longer; no output comes from now on."""

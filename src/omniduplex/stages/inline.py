@@ -14,8 +14,6 @@ from omniduplex.stages.messages import (
     StageInput,
     StageMessage,
     StageOutput,
-    StagePing,
-    StagePong,
     StageReady,
     ToWorker,
 )
@@ -52,8 +50,6 @@ class InlineStageClient(StageClient):
             if not self._batch:
                 self._loop.call_soon(self._step)
             self._batch.append(message)
-        elif isinstance(message, StagePing):
-            self._loop.call_soon(self._receive, StagePong())
 
     def _step(self) -> None:
         batch, self._batch = self._batch, []
@@ -70,8 +66,12 @@ class InlineStageClient(StageClient):
         except Exception as error:
             self._worker_ended(f"{type(error).__name__}: {error}")
 
+    def _hang_timeout_s(self) -> float:
+        """Never: who would notice is held up as well."""
+        return 0.0
+
     def _abandon(self) -> None:
-        """Nothing can hang here without holding up whoever would notice."""
+        """There is no worker to leave behind."""
 
     async def _finish(self, timeout_s: float) -> None:
         model, self._model = self._model, None

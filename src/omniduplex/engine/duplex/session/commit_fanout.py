@@ -12,7 +12,6 @@ from omniduplex.protocol.duplex import (
     CommitFacts,
     CommittedMessage,
     ContentPart,
-    Dialect,
     DurationUsage,
     InputCommitted,
     Item,
@@ -52,11 +51,11 @@ def commit_turn(core: SessionCore, turn: CommittedTurn) -> None:
     committed = InputCommitted(
         item_id=turn.item_id, previous_item_id=previous, event=_facts(core, turn)
     )
-    if core.config.dialect is Dialect.OPENAI:
+    if core.config.dialect.is_openai:
         core.emit(committed)
     core.emit(ItemAdded(item=item, previous_item_id=previous))
     core.emit(ItemCreated(item=item, previous_item_id=previous))
-    if core.config.dialect is Dialect.DUPLEX:
+    if not core.config.dialect.is_openai:
         core.emit(committed)
     if turn.transcript:
         transcribed(core, turn.item_id, turn.transcript, turn.audio_ms / 1000.0)

@@ -46,7 +46,6 @@ from omniduplex.protocol.duplex import (
     CreateItem,
     CreateResponse,
     DeleteItem,
-    Dialect,
     DuplexError,
     DuplexSessionConfig,
     DuplexSessionObject,
@@ -240,7 +239,7 @@ class DuplexEngineSession:
         """A deep merge that is accepted whole or changes nothing."""
         core = self._core
         patch = command.session
-        if core.config.dialect is Dialect.OPENAI:
+        if core.config.dialect.is_openai:
             # Stock clients repeat their model's name; it names nothing here (interop, MUST 1).
             patch = msgspec.structs.replace(patch, model=UNSET)
         config = apply_patch(core.config, patch)

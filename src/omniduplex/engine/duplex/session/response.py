@@ -22,7 +22,6 @@ from omniduplex.protocol.duplex import (
     ContentPartAdded,
     ContentPartDone,
     DeltaMetadata,
-    Dialect,
     DuplexResponse,
     FunctionCallDelta,
     FunctionCallDone,
@@ -117,14 +116,14 @@ class Response:
         self._items.append(item)
         added = OutputItemAdded(response_id=self.response_id, output_index=index, item=item)
         # The OpenAI API announces the output item first, the contract the conversation's item.
-        if self.core.config.dialect is Dialect.OPENAI:
+        if self.core.config.dialect.is_openai:
             self.core.emit(added)
         if self.in_history:
             entry = HistoryEntry(item, response_id=self.response_id, spoken=spoken)
             previous = self.core.history.add(entry)
             self.core.emit(ItemAdded(item=item, previous_item_id=previous))
             self.core.emit(ItemCreated(item=item, previous_item_id=previous))
-        if self.core.config.dialect is Dialect.DUPLEX:
+        if self.not core.config.dialect.is_openai:
             self.core.emit(added)
         return index
 
