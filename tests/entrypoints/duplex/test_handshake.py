@@ -7,7 +7,7 @@ from tests.entrypoints.conftest import ServeApp
 from tests.entrypoints.fake_omni import MODEL, FakeOmni
 from tests.entrypoints.talk import Talk
 
-from omniduplex.entrypoints.duplex.handshake import Handshake, read_url
+from omniduplex.entrypoints.duplex.handshake import Handshake, read_upgrade
 from omniduplex.entrypoints.duplex.serving import DuplexServing
 from omniduplex.entrypoints.openai.app import create_app
 from omniduplex.protocol.duplex import Dialect, DuplexError
@@ -36,13 +36,30 @@ from omniduplex.protocol.duplex import Dialect, DuplexError
 def test_the_url_chooses_dialect_and_opening(
     path: str, query: dict[str, str], expected: Handshake
 ) -> None:
-    assert read_url(path, query, MODEL) == expected
+    assert read_upgrade(path, query, {}, MODEL) == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "dialect"),
+    [
+        ("realtime=v1", Dialect.BETA),
+        ("assistants=v2, realtime=v1", Dialect.BETA),
+        ("realtime=v2", Dialect.OPENAI),
+        ("", Dialect.OPENAI),
+    ],
+)
+def test_the_beta_header_asks_for_the_beta_dialect(header: str, dialect: Dialect) -> None:
+    headers = {"openai-beta": header}
+
+    assert read_upgrade("/v1/realtime", {}, headers, MODEL) == Handshake(dialect, MODEL, True)
+    for path, query in [("/v1/duplex", {}), ("/v1/realtime", {"duplex": "1"})]:
+        assert read_upgrade(path, query, headers, MODEL).dialect is Dialect.DUPLEX
 
 
 @pytest.mark.parametrize("value", ["0", "false", "off", "yes", ""])
 def test_realtime_without_duplex_is_unsupported(value: str) -> None:
     with pytest.raises(DuplexError) as refused:
-        read_url("/v1/realtime", {"duplex": value}, MODEL)
+        read_upgrade("/v1/realtime", {"duplex": value}, {}, MODEL)
 
     assert refused.value.code == "unsupported"
 

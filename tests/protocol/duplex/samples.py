@@ -13,6 +13,8 @@ from omniduplex.protocol.duplex import (
     ContentPart,
     ContentPartAdded,
     ContentPartDone,
+    Conversation,
+    ConversationCreated,
     DeltaMetadata,
     Dialect,
     DuplexCapabilities,
@@ -41,11 +43,14 @@ from omniduplex.protocol.duplex import (
     OutputCleared,
     OutputItemAdded,
     OutputItemDone,
+    OutputStarted,
+    OutputStopped,
     OverlapDecision,
     OverlapMetadata,
     PlaybackAcknowledged,
     PlaybackCursor,
     PlaybackFacts,
+    RateLimit,
     RateLimitsUpdated,
     Reason,
     ResponseCreated,
@@ -66,9 +71,13 @@ from omniduplex.protocol.duplex import (
     StatusDetails,
     TextDelta,
     TextDone,
+    TimeoutTriggered,
     TranscriptDelta,
     TranscriptDone,
     TranscriptionCompleted,
+    TranscriptionDelta,
+    TranscriptionError,
+    TranscriptionFailed,
     TurnEvent,
     Usage,
     default_config,
@@ -85,7 +94,8 @@ PART: dict[str, Any] = {"response_id": "resp_1", "item_id": "item_resp_1"}
 def session(dialect: Dialect) -> DuplexSessionObject:
     """Return a fresh session of a dialect's defaults."""
     return session_object(
-        default_config("any-model", dialect),
+        # The models of the beta know these names alone.
+        default_config("gpt-4o-realtime-preview", dialect),
         session_id=SESSION_ID,
         capabilities=DuplexCapabilities(),
         state="open",
@@ -180,6 +190,7 @@ def samples(dialect: Dialect) -> list[DuplexEvent]:
         SessionExpired(session_id=SESSION_ID, reason="idle_ttl_expired"),
         SessionExpiring(session_id=SESSION_ID, reason="idle_ttl_expired", time_left_ms=9000),
         ResyncRequired(session_id=SESSION_ID, reason="journal_gap"),
+        ConversationCreated(conversation=Conversation(id="conv_1")),
         SpeechStarted(audio_start_ms=1040, item_id="item_1"),
         SpeechStopped(audio_end_ms=2860, item_id="item_1"),
         InputCommitted(
@@ -194,11 +205,19 @@ def samples(dialect: Dialect) -> list[DuplexEvent]:
             ),
         ),
         InputCleared(),
+        TimeoutTriggered(audio_start_ms=9000, audio_end_ms=14000, item_id="item_2"),
         ItemAdded(item=USER_ITEM),
         ItemCreated(item=USER_ITEM),
         ItemDone(item=CALL_ITEM, previous_item_id="item_1"),
+        TranscriptionDelta(item_id="item_1", delta="what is the weather"),
         TranscriptionCompleted(
             item_id="item_1", transcript="what is the weather", usage=DurationUsage(seconds=1.5)
+        ),
+        TranscriptionFailed(
+            item_id="item_1",
+            error=TranscriptionError(
+                type="server_error", code="transcription_failed", message="The recogniser broke."
+            ),
         ),
         ItemDeleted(
             item_id="item_1", event=ItemFacts(type="conversation.item.deleted", item_id="item_1")
@@ -238,7 +257,9 @@ def samples(dialect: Dialect) -> list[DuplexEvent]:
         ),
         OutputItemDone(response_id="resp_1", item=CUT_ITEM),
         CANCELLED,
-        RateLimitsUpdated(),
+        RateLimitsUpdated(
+            rate_limits=(RateLimit(name="requests", limit=4, remaining=3),),
+        ),
         ListenDecision(
             session_id=SESSION_ID,
             epoch=0,
@@ -251,6 +272,8 @@ def samples(dialect: Dialect) -> list[DuplexEvent]:
         FunctionCallDelta(delta="{}", call_id="call_1", **PART),
         FunctionCallDone(arguments="{}", name="get_weather", call_id="call_1", **PART),
         MalformedFunctionCall(event=FunctionCallFacts(session_id=SESSION_ID, epoch=0)),
+        OutputStarted(response_id="resp_1"),
+        OutputStopped(response_id="resp_1"),
         OutputCleared(response_id="resp_1"),
         PlaybackAcknowledged(
             event=PlaybackFacts(

@@ -181,10 +181,6 @@ class SessionAttachment:
         if self._credential is not None:
             self._credential.arrived()
 
-    def speak_duplex(self) -> None:
-        """Render in the duplex dialect from now on; what can be resumed was settled before."""
-        self._log.dialect = Dialect.DUPLEX
-
     # -- connections going --------------------------------------------------------------------
 
     def drop(self, socket: ClientSocket) -> None:

@@ -16,7 +16,6 @@ from omniduplex.protocol.duplex import (
     DuplexError,
     EventAck,
     ResumeSession,
-    UpdateSession,
 )
 from omniduplex.telemetry.metrics import METRICS
 
@@ -74,10 +73,6 @@ class DuplexConnection:
                 raise DuplexError(
                     "invalid_session_resume", "`session.resume` can only be the first event."
                 )
-            case UpdateSession(session=patch):
-                await self._submit(command)
-                if isinstance(patch.extensions, tuple) and "duplex" in patch.extensions:
-                    self._attachment.speak_duplex()
             case _:
                 await self._submit(command)
 

@@ -13,10 +13,13 @@ from omniduplex.protocol.duplex import (
     Dialect,
     DuplexError,
     DuplexEvent,
+    SessionUpdated,
     encode_event,
     project,
 )
 from omniduplex.telemetry.metrics import METRICS
+
+DUPLEX_EXTENSION = "duplex"
 
 
 @functools.cache
@@ -47,8 +50,12 @@ class SessionEventLog:
     def append(self, event: DuplexEvent, *, kept: DuplexEvent | None = None) -> str | None:
         """Give an event its place and return its text; None when the dialect does not show it.
 
+        The update that grants the duplex extension is the first event in the duplex dialect.
+
         `kept` goes to the journal in its stead: what is said once only is not replayed.
         """
+        if isinstance(event, SessionUpdated) and DUPLEX_EXTENSION in event.session.extensions:
+            self.dialect = Dialect.DUPLEX
         event_id = f"event_{self._new_id()}"
         text = _render(event, self.dialect, event_id, self._head + 1)
         if text is None:

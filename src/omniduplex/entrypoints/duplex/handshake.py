@@ -1,4 +1,4 @@
-"""How a connection becomes a session: what the URL asks for, and what the first event does."""
+"""How a connection becomes a session: what its upgrade asks for, and what its first event does."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ DUPLEX_PATH = "/v1/duplex"
 _DUPLEX_ON = frozenset({"1", "true", "on"})
 _AUTOSTART_OFF = frozenset({"0", "false", "no", "off"})
 _RESUME_ON = frozenset({"1", "true", "yes", "on"})
+# `OpenAI-Beta`, a list of features, as the API's beta asks for its dialect (interop MUST 16).
+BETA_HEADER = "openai-beta"
+_BETA_FEATURE = "realtime=v1"
 
 
 class Handshake(NamedTuple):
-    """What a connection's URL asks for."""
+    """What a connection's URL and headers ask for."""
 
     dialect: Dialect
     model: str
@@ -33,8 +36,10 @@ class Handshake(NamedTuple):
     """Whether the session opens before the first client event is read."""
 
 
-def read_url(path: str, query: Mapping[str, str], default_model: str) -> Handshake:
-    """Choose the dialect and the way of opening from a connection's path and query.
+def read_upgrade(
+    path: str, query: Mapping[str, str], headers: Mapping[str, str], default_model: str
+) -> Handshake:
+    """Choose the dialect and the way of opening from a connection's path, query and headers.
 
     Raises:
         DuplexError: `unsupported`, when it asks for the turn-based API.
@@ -43,7 +48,8 @@ def read_url(path: str, query: Mapping[str, str], default_model: str) -> Handsha
     if path != DUPLEX_PATH:
         wanted = query.get("duplex")
         if wanted is None:
-            return Handshake(Dialect.OPENAI, model, opens_at_once=True)
+            dialect = Dialect.BETA if asks_for_beta(headers) else Dialect.OPENAI
+            return Handshake(dialect, model, opens_at_once=True)
         if wanted.lower() not in _DUPLEX_ON:
             raise DuplexError("unsupported", "Realtime API is not available", param="duplex")
     explicit = (
@@ -51,6 +57,12 @@ def read_url(path: str, query: Mapping[str, str], default_model: str) -> Handsha
         or query.get("resume", "").lower() in _RESUME_ON
     )
     return Handshake(Dialect.DUPLEX, model, bool(query.get("model")) and not explicit)
+
+
+def asks_for_beta(headers: Mapping[str, str]) -> bool:
+    """Whether a client speaks the API's beta; `headers` have lower-case names."""
+    features = headers.get(BETA_HEADER, "").split(",")
+    return any(feature.strip() == _BETA_FEATURE for feature in features)
 
 
 async def first_command(

@@ -23,7 +23,7 @@ from omniduplex.clients.recording import (
     Header,
     redact_url,
 )
-from omniduplex.entrypoints.duplex.handshake import read_url
+from omniduplex.entrypoints.duplex.handshake import asks_for_beta, read_upgrade
 from omniduplex.protocol.duplex import Dialect, DuplexError
 
 # Bytes of messages that may wait for the disk, over all connections.
@@ -229,14 +229,16 @@ def connection_header(socket: WebSocket, default_model: str, created: str) -> He
     """Describe a connection by its URL and headers."""
     model = socket.query_params.get("model") or default_model
     try:
-        dialect = read_url(socket.url.path, socket.query_params, default_model).dialect
+        dialect = read_upgrade(
+            socket.url.path, socket.query_params, socket.headers, default_model
+        ).dialect
     except DuplexError:
         dialect = Dialect.DUPLEX
     return Header(
         created=created,
         url=redact_url(f"{socket.url.path}?{socket.url.query}"),
         model=model,
-        dialect=dialect.value,
-        beta=socket.headers.get("openai-beta", "") == "realtime=v1",
+        dialect="openai" if dialect.is_openai else "duplex",
+        beta=asks_for_beta(socket.headers),
         server=version("omniduplex"),
     )

@@ -26,7 +26,7 @@ from omniduplex.entrypoints.duplex.handshake import (
     Handshake,
     first_command,
     opening_config,
-    read_url,
+    read_upgrade,
 )
 from omniduplex.entrypoints.duplex.journal import JournalGap
 from omniduplex.entrypoints.duplex.ports import ServedOmni
@@ -94,6 +94,11 @@ class DuplexServing:
         """Whether the server stops, and opens no session any more."""
         return self._is_draining
 
+    @property
+    def sessions(self) -> int:
+        """Sessions that have not ended, with a connection or without."""
+        return self._registry.count
+
     def running(self) -> AbstractAsyncContextManager[None]:
         """Connections are served inside."""
         return self._registry.running()
@@ -148,7 +153,9 @@ class DuplexServing:
     async def _serve_to_its_end(self, websocket: WebSocket, socket: ClientSocket) -> None:
         dialect = Dialect.DUPLEX
         try:
-            handshake = read_url(websocket.url.path, websocket.query_params, self._model)
+            handshake = read_upgrade(
+                websocket.url.path, websocket.query_params, websocket.headers, self._model
+            )
             dialect = handshake.dialect
             await self._serve(socket, handshake)
         except ClientGone as gone:

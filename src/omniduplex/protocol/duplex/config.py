@@ -17,7 +17,13 @@ class Dialect(enum.Enum):
     """How one connection's events are rendered, and whose defaults hold."""
 
     OPENAI = "openai"
+    BETA = "beta"
     DUPLEX = "duplex"
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether stock clients of the OpenAI API speak it, of the current one or of its beta."""
+        return self is not Dialect.DUPLEX
 
 
 class AudioFormat(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +84,9 @@ class DuplexSessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     truncation: str | dict[str, Any] = "auto"
     input_audio_transcription: dict[str, Any] | None = None
     input_audio_noise_reduction: dict[str, Any] | None = None
+    reasoning: dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    extensions: tuple[str, ...] = ()
     extra_body: dict[str, Any] = {}
 
     @property

@@ -1,4 +1,4 @@
-"""One event stream, two renderings of it: the OpenAI dialect and the duplex dialect."""
+"""One event stream and its renderings: the OpenAI dialect, that of its beta, the duplex dialect."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, structs, to_builtins
 
+from omniduplex.protocol.duplex.beta_dialect import project_beta
 from omniduplex.protocol.duplex.config import Dialect
 from omniduplex.protocol.duplex.events import (
     DuplexEvent,
@@ -16,13 +17,33 @@ from omniduplex.protocol.duplex.events import (
     ResponseDone,
 )
 from omniduplex.protocol.duplex.openai_dialect import project_openai
-from omniduplex.protocol.realtime.events import RealtimeEvent
+from omniduplex.protocol.realtime.buffer_events import OutputStarted, OutputStopped
+from omniduplex.protocol.realtime.conversation_events import (
+    ConversationCreated,
+    TranscriptionDelta,
+)
+from omniduplex.protocol.realtime.events import RateLimitsUpdated, RealtimeEvent
+
+# The contract fixes the order and number of the events around these, and does not have them.
+_NOT_DUPLEX: frozenset[type[RealtimeEvent]] = frozenset(
+    {ConversationCreated, TranscriptionDelta, OutputStarted, OutputStopped}
+)
 
 
 def project(event: DuplexEvent, dialect: Dialect) -> RealtimeEvent | None:
     """Render an event for a dialect; None when that dialect does not show it."""
-    if dialect is Dialect.OPENAI:
-        return project_openai(event)
+    match dialect:
+        case Dialect.OPENAI:
+            return project_openai(event)
+        case Dialect.BETA:
+            return project_beta(event)
+        case Dialect.DUPLEX:
+            return _project_duplex(event)
+
+
+def _project_duplex(event: DuplexEvent) -> RealtimeEvent | None:
+    if type(event) in _NOT_DUPLEX:
+        return None
     projection = _DUPLEX.get(type(event))
     return event if projection is None else projection(event)
 
@@ -57,8 +78,14 @@ def _duplex_error(event: ErrorEvent) -> ErrorEvent:
     return structs.replace(event, error=error)
 
 
+def _duplex_limits(event: RateLimitsUpdated) -> RateLimitsUpdated:
+    """Show the list that is always empty by the contract."""
+    return structs.replace(event, rate_limits=())
+
+
 _DUPLEX: dict[type[Any], Callable[[Any], RealtimeEvent]] = {
     ResponseCreated: _duplex_created,
     ResponseDone: _duplex_done,
+    RateLimitsUpdated: _duplex_limits,
     ErrorEvent: _duplex_error,
 }

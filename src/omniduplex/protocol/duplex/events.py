@@ -1,4 +1,4 @@
-"""The contract's 42 server events and one more: Tier 1, Tier 2 with its fields, Tier 3 our own."""
+"""The contract's 42 server events and 7 more: tier 1, tier 2 with its fields, tier 3 our own."""
 
 from __future__ import annotations
 
@@ -8,38 +8,58 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from omniduplex.protocol.duplex.config import Modality, OverlapPolicy
+from omniduplex.protocol.duplex.event_facts import (
+    CommitFacts,
+    DeltaMetadata,
+    FunctionCallFacts,
+    ItemFacts,
+    OverlapMetadata,
+    PlaybackFacts,
+    Reason,
+    ResponseFacts,
+    SpeakMetadata,
+)
 from omniduplex.protocol.duplex.session_view import (
     DuplexSessionObject,
-    PlaybackCursor,
     TurnState,
 )
+from omniduplex.protocol.realtime import buffer_events, conversation_events
 from omniduplex.protocol.realtime import events as realtime
+from omniduplex.protocol.realtime.buffer_events import (
+    InputCleared,
+    OutputCleared,
+    OutputStarted,
+    OutputStopped,
+    SpeechStarted,
+    SpeechStopped,
+    TimeoutTriggered,
+)
+from omniduplex.protocol.realtime.conversation_events import (
+    ConversationCreated,
+    ItemAdded,
+    ItemCreated,
+    ItemDone,
+    ItemRetrieved,
+    TranscriptionCompleted,
+    TranscriptionDelta,
+    TranscriptionFailed,
+)
 from omniduplex.protocol.realtime.events import (
     AudioDone,
     ContentPartAdded,
     ContentPartDone,
     FunctionCallDelta,
     FunctionCallDone,
-    InputCleared,
-    ItemAdded,
-    ItemCreated,
-    ItemDone,
-    ItemRetrieved,
-    OutputCleared,
     OutputItemAdded,
     OutputItemDone,
     RateLimitsUpdated,
     RealtimeEvent,
     ResponsePartEvent,
-    SpeechStarted,
-    SpeechStopped,
     TextDelta,
     TextDone,
     TranscriptDelta,
     TranscriptDone,
-    TranscriptionCompleted,
 )
-from omniduplex.protocol.realtime.items import AudioTextMark
 
 
 class SessionCreated(realtime.SessionCreated, frozen=True, kw_only=True):
@@ -60,13 +80,6 @@ class HeartbeatAck(RealtimeEvent, frozen=True, kw_only=True, tag="session.heartb
     """The server is alive and so is the session."""
 
     session_id: str
-
-
-class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The internal event behind a closure."""
-
-    type: str = ""
-    reason: str = ""
 
 
 class SessionClosed(RealtimeEvent, frozen=True, kw_only=True, tag="session.closed"):
@@ -116,90 +129,22 @@ class ResyncRequired(RealtimeEvent, frozen=True, kw_only=True, tag="session.resy
     reason: str
 
 
-class AudioUrl(msgspec.Struct, frozen=True, kw_only=True):
-    """A place of audio in a prompt message."""
-
-    url: str = "native-duplex:input-audio"
-
-
-class AudioUrlPart(msgspec.Struct, frozen=True, kw_only=True):
-    """The audio of a committed turn, as a prompt part."""
-
-    type: Literal["audio_url"] = "audio_url"
-    audio_url: AudioUrl = AudioUrl()
-    transcript: str | UnsetType = UNSET
-
-
-class CommittedMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """The prompt message that a commit made."""
-
-    role: Literal["user"] = "user"
-    content: tuple[AudioUrlPart, ...] = (AudioUrlPart(),)
-
-
-class CommitFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a commit did to the session."""
-
-    type: Literal["input.committed"] = "input.committed"
-    session_id: str
-    turn_id: int
-    epoch: int
-    history_len: int
-    message: CommittedMessage | UnsetType = UNSET
-    realtime_item_id: str | UnsetType = UNSET
-    empty: bool | UnsetType = UNSET
-    is_speech: bool | UnsetType = UNSET
-    no_response: bool | UnsetType = UNSET
-    overlap_deferred: bool | UnsetType = UNSET
-    overlap_ack: bool | UnsetType = UNSET
-    response_create_deferred: bool | UnsetType = UNSET
-
-
-class InputCommitted(realtime.InputCommitted, frozen=True, kw_only=True):
+class InputCommitted(buffer_events.InputCommitted, frozen=True, kw_only=True):
     """The buffered audio became a user item, and what that did to the session."""
 
     event: CommitFacts | UnsetType = UNSET
 
 
-class ItemFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change of an item did."""
-
-    type: str
-    item_id: str
-    truncated: bool | UnsetType = UNSET
-
-
-class ItemDeleted(realtime.ItemDeleted, frozen=True, kw_only=True):
+class ItemDeleted(conversation_events.ItemDeleted, frozen=True, kw_only=True):
     """An item left the conversation."""
 
     event: ItemFacts | UnsetType = UNSET
 
 
-class ItemTruncated(realtime.ItemTruncated, frozen=True, kw_only=True):
+class ItemTruncated(conversation_events.ItemTruncated, frozen=True, kw_only=True):
     """An assistant item now ends at `audio_end_ms`."""
 
     event: ItemFacts | UnsetType = UNSET
-
-
-class RuntimeMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """What the deployment measured: by stage id, then by name (seconds, counts, or monotonic s)."""
-
-    stage_metrics: dict[str, dict[str, float]]
-
-
-class ResponseFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The session's own view of a response; the duplex dialect renders it under `metadata`."""
-
-    type: str
-    session_id: str
-    response_id: str | UnsetType = UNSET
-    epoch: int
-    turn_id: int | UnsetType = UNSET
-    committed: bool | UnsetType = UNSET
-    playback: PlaybackCursor | UnsetType = UNSET
-    reason: str | UnsetType = UNSET
-    model_listen: bool | UnsetType = UNSET
-    omniduplex: RuntimeMetadata | UnsetType = UNSET
 
 
 class DuplexResponse(realtime.RealtimeResponse, frozen=True, kw_only=True):
@@ -223,30 +168,10 @@ class ResponseDone(realtime.ResponseDone, frozen=True, kw_only=True):
     response: DuplexResponse
 
 
-class SpeakMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """Which epoch a speak decision belongs to."""
-
-    session_id: str
-    epoch: int
-    model_speak: bool = True
-
-
 class SpeakDecision(ResponsePartEvent, frozen=True, kw_only=True, tag="response.speak"):
     """The model decided to speak; at most one for a response, before its first audio."""
 
     metadata: SpeakMetadata
-
-
-class DeltaMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an audio delta stands: cumulative ms of the response, and its text marks."""
-
-    session_id: str
-    epoch: int
-    model_speak: bool = True
-    end_of_turn: bool = False
-    audio_duration_ms: int
-    audio_text_marks: tuple[AudioTextMark, ...] = ()
-    playback: PlaybackCursor
 
 
 class AudioDelta(realtime.AudioDelta, frozen=True, kw_only=True):
@@ -275,17 +200,6 @@ class ListenDecision(RealtimeEvent, frozen=True, kw_only=True, tag="response.lis
     response: ListenResponse
 
 
-class FunctionCallFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool call as the model gave it, whole or not."""
-
-    type: Literal["function_call.done"] = "function_call.done"
-    session_id: str
-    epoch: int
-    call_id: str | None = None
-    name: str | None = None
-    arguments: str | None = None
-
-
 class MalformedFunctionCall(
     RealtimeEvent, frozen=True, kw_only=True, tag="duplex.function_call.done"
 ):
@@ -294,36 +208,10 @@ class MalformedFunctionCall(
     event: FunctionCallFacts
 
 
-class PlaybackFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an acknowledgement did to the ledger and to history."""
-
-    type: Literal["playback.acknowledged"] = "playback.acknowledged"
-    session_id: str
-    epoch: int
-    item_id: str
-    played_ms: int
-    committed_ms: int
-    truncate: bool = False
-    playback: PlaybackCursor
-    history_committed: bool
-
-
 class PlaybackAcknowledged(RealtimeEvent, frozen=True, kw_only=True, tag="playback.acknowledged"):
     """An acknowledgement was taken."""
 
     event: PlaybackFacts
-
-
-class OverlapMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """How an overlap was judged; times in ms."""
-
-    duration_ms: float | UnsetType = UNSET
-    overlap_ms: float | UnsetType = UNSET
-    overlap_speech_ms: float | UnsetType = UNSET
-    buffer_audio: bool | UnsetType = UNSET
-    defer_runtime_append: bool | UnsetType = UNSET
-    force_listen: bool | UnsetType = UNSET
-    cancel_reason: str | UnsetType = UNSET
 
 
 class OverlapDecision(RealtimeEvent, frozen=True, kw_only=True, tag="overlap.decision"):
@@ -368,14 +256,18 @@ DuplexEvent = (
     | SessionExpired
     | SessionExpiring
     | ResyncRequired
+    | ConversationCreated
     | SpeechStarted
     | SpeechStopped
     | InputCommitted
     | InputCleared
+    | TimeoutTriggered
     | ItemAdded
     | ItemCreated
     | ItemDone
+    | TranscriptionDelta
     | TranscriptionCompleted
+    | TranscriptionFailed
     | ItemDeleted
     | ItemRetrieved
     | ItemTruncated
@@ -397,6 +289,8 @@ DuplexEvent = (
     | FunctionCallDelta
     | FunctionCallDone
     | MalformedFunctionCall
+    | OutputStarted
+    | OutputStopped
     | OutputCleared
     | PlaybackAcknowledged
     | OverlapDecision

@@ -35,15 +35,19 @@ from omniduplex.protocol.duplex.events import (
     TurnEvent,
 )
 from omniduplex.protocol.duplex.session_view import DuplexSessionObject
+from omniduplex.protocol.realtime import buffer_events, conversation_events
 from omniduplex.protocol.realtime import events as realtime
-from omniduplex.protocol.realtime.events import (
-    ContentPartAdded,
-    ContentPartDone,
+from omniduplex.protocol.realtime.buffer_events import OutputCleared
+from omniduplex.protocol.realtime.conversation_events import (
+    ConversationCreated,
     ItemAdded,
     ItemCreated,
     ItemDone,
     ItemRetrieved,
-    OutputCleared,
+)
+from omniduplex.protocol.realtime.events import (
+    ContentPartAdded,
+    ContentPartDone,
     OutputItemAdded,
     OutputItemDone,
     RealtimeEvent,
@@ -62,7 +66,7 @@ from omniduplex.protocol.realtime.session import (
 AnyEvent = TypeVar("AnyEvent", bound=RealtimeEvent)
 
 # A stock client expects the name of a voice; this is the API's own default.
-_DEFAULT_VOICE = "alloy"
+DEFAULT_VOICE = "alloy"
 _CANCEL_REASONS = {
     "barge_in": "turn_detected",
     "output_audio_buffer_clear": "turn_detected",
@@ -88,6 +92,7 @@ _NOT_OPENAI: frozenset[type[RealtimeEvent]] = frozenset(
         OverlapDecision,
         TurnEvent,
         ItemCreated,
+        ConversationCreated,
     }
 )
 
@@ -100,7 +105,7 @@ def project_openai(event: DuplexEvent) -> RealtimeEvent | None:
     return event if projection is None else projection(event)
 
 
-def _as(kind: type[AnyEvent]) -> Callable[[RealtimeEvent], AnyEvent]:
+def as_twin(kind: type[AnyEvent]) -> Callable[[RealtimeEvent], AnyEvent]:
     """Return a projection onto a Tier 1 twin: its fields, without what we add to them."""
 
     def narrow(event: RealtimeEvent) -> AnyEvent:
@@ -109,11 +114,15 @@ def _as(kind: type[AnyEvent]) -> Callable[[RealtimeEvent], AnyEvent]:
     return narrow
 
 
+def ga_turn_detection(detection: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Drop the setting that is ours."""
+    if detection is None:
+        return None
+    return {name: value for name, value in detection.items() if name != "min_speech_duration_ms"}
+
+
 def _ga_session(session: DuplexSessionObject) -> RealtimeSessionObject:
     incoming, outgoing = session.audio.input, session.audio.output
-    turn_detection = incoming.turn_detection
-    if turn_detection is not None:
-        turn_detection = {k: v for k, v in turn_detection.items() if k != "min_speech_duration_ms"}
     return RealtimeSessionObject(
         id=session.id,
         model=session.model,
@@ -122,13 +131,13 @@ def _ga_session(session: DuplexSessionObject) -> RealtimeSessionObject:
         audio=AudioObject(
             input=InputAudioObject(
                 format=incoming.format,
-                turn_detection=turn_detection,
+                turn_detection=ga_turn_detection(incoming.turn_detection),
                 transcription=incoming.transcription,
                 noise_reduction=incoming.noise_reduction,
             ),
             output=OutputAudioObject(
                 format=outgoing.format,
-                voice=outgoing.voice or _DEFAULT_VOICE,
+                voice=outgoing.voice or DEFAULT_VOICE,
                 speed=outgoing.speed,
             ),
         ),
@@ -139,6 +148,8 @@ def _ga_session(session: DuplexSessionObject) -> RealtimeSessionObject:
         truncation=session.truncation,
         prompt=session.prompt,
         include=session.include,
+        reasoning=session.reasoning,
+        parallel_tool_calls=session.parallel_tool_calls,
         expires_at=session.expires_at,
     )
 
@@ -155,7 +166,8 @@ def _ga_part(part: ContentPart) -> ContentPart:
     )
 
 
-def _ga_item(item: Item) -> Item:
+def ga_item(item: Item) -> Item:
+    """Render an item for a stock client, which knows three statuses."""
     status = "incomplete" if item.status == "cancelled" else item.status
     content = item.content
     if content is not UNSET:
@@ -184,7 +196,8 @@ def _status_error(details: StatusDetails, code: str) -> StatusError:
     return StatusError(type=kind.error_class, code=code or "internal_error")
 
 
-def _ga_response(response: DuplexResponse) -> RealtimeResponse:
+def ga_response(response: DuplexResponse) -> RealtimeResponse:
+    """Render a response for a stock client: what it asked to have back, and nothing of ours."""
     metadata = response.metadata
     if metadata is not None:
         metadata = {key: value for key, value in metadata.items() if isinstance(value, str)}
@@ -193,7 +206,7 @@ def _ga_response(response: DuplexResponse) -> RealtimeResponse:
         id=response.id,
         status=response.status,
         status_details=_ga_status_details(response.status_details),
-        output=tuple(_ga_item(item) for item in response.output),
+        output=tuple(ga_item(item) for item in response.output),
         output_modalities=response.modalities if modalities is UNSET else modalities,
         conversation_id=response.conversation_id,
         metadata=metadata,
@@ -241,7 +254,7 @@ def _ga_response_created(event: ResponseCreated) -> realtime.ResponseCreated:
     return realtime.ResponseCreated(
         event_id=event.event_id,
         server_event_seq=event.server_event_seq,
-        response=_ga_response(event.response),
+        response=ga_response(event.response),
     )
 
 
@@ -249,12 +262,12 @@ def _ga_response_done(event: ResponseDone) -> realtime.ResponseDone:
     return realtime.ResponseDone(
         event_id=event.event_id,
         server_event_seq=event.server_event_seq,
-        response=_ga_response(event.response),
+        response=ga_response(event.response),
     )
 
 
 def _with_ga_item(event: Any) -> RealtimeEvent:
-    projected: RealtimeEvent = structs.replace(event, item=_ga_item(event.item))
+    projected: RealtimeEvent = structs.replace(event, item=ga_item(event.item))
     return projected
 
 
@@ -271,19 +284,19 @@ def _ga_cleared(event: OutputCleared) -> OutputCleared:
 _OPENAI: dict[type[Any], Callable[[Any], RealtimeEvent]] = {
     SessionCreated: _ga_created,
     SessionUpdated: _ga_updated,
-    InputCommitted: _as(realtime.InputCommitted),
+    InputCommitted: as_twin(buffer_events.InputCommitted),
     ItemAdded: _with_ga_item,
     ItemDone: _with_ga_item,
     ItemRetrieved: _with_ga_item,
-    ItemDeleted: _as(realtime.ItemDeleted),
-    ItemTruncated: _as(realtime.ItemTruncated),
+    ItemDeleted: as_twin(conversation_events.ItemDeleted),
+    ItemTruncated: as_twin(conversation_events.ItemTruncated),
     OutputItemAdded: _with_ga_item,
     OutputItemDone: _with_ga_item,
     ContentPartAdded: _with_ga_part,
     ContentPartDone: _with_ga_part,
     ResponseCreated: _ga_response_created,
     ResponseDone: _ga_response_done,
-    AudioDelta: _as(realtime.AudioDelta),
+    AudioDelta: as_twin(realtime.AudioDelta),
     OutputCleared: _ga_cleared,
     ErrorEvent: _ga_error,
 }

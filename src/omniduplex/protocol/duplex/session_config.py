@@ -53,23 +53,28 @@ _STORED: dict[str, Any] = {
     "prompt": None,
     "tracing": None,
     "truncation": "auto",
+    "reasoning": None,
+    "parallel_tool_calls": None,
 }
+EXTENSIONS = ("duplex",)
 _OVERLAP_NUMBERS = ("overlap_short_ack_ms", "overlap_barge_in_ms", "overlap_silence_rms")
 
 
 def default_config(model: str, dialect: Dialect) -> DuplexSessionConfig:
     """Return what holds for a session whose client says nothing."""
-    if dialect is Dialect.OPENAI:
+    if dialect.is_openai:
         return DuplexSessionConfig(
             model=model,
             dialect=dialect,
-            modalities=("audio",),
+            modalities=("audio", "text") if dialect is Dialect.BETA else ("audio",),
             input_format=AudioFormat(rate_hz=24000),
             turn_detection=TurnDetection(),
             overlap_policy="barge_in_on_speech",
             auto_response=False,
         )
-    return DuplexSessionConfig(model=model, dialect=dialect, auto_response=False)
+    return DuplexSessionConfig(
+        model=model, dialect=dialect, auto_response=False, extensions=EXTENSIONS
+    )
 
 
 def apply_patch(config: DuplexSessionConfig, patch: SessionPatch) -> DuplexSessionConfig:
@@ -81,7 +86,7 @@ def apply_patch(config: DuplexSessionConfig, patch: SessionPatch) -> DuplexSessi
     if patch.type not in (UNSET, "realtime"):
         message = "Only sessions of type realtime are served."
         raise DuplexError("invalid_session_config", message, param="session.type")
-    changes = _stored(patch)
+    changes = _stored(config, patch)
     changes |= patch_formats(config, patch, default_config(config.model, config.dialect))
     changes |= _turn_taking(config, patch)
     changes |= _input_extras(config, patch)
@@ -91,7 +96,7 @@ def apply_patch(config: DuplexSessionConfig, patch: SessionPatch) -> DuplexSessi
     return structs.replace(config, **changes)
 
 
-def _stored(patch: SessionPatch) -> dict[str, Any]:
+def _stored(config: DuplexSessionConfig, patch: SessionPatch) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for name, default in _STORED.items():
         value = getattr(patch, name)
@@ -100,17 +105,22 @@ def _stored(patch: SessionPatch) -> dict[str, Any]:
     if patch.model:
         changes["model"] = patch.model
     if patch.tool_choice is not UNSET:
-        changes["tool_choice"] = _tool_choice(patch.tool_choice)
+        changes["tool_choice"] = read_tool_choice(patch.tool_choice, "session.tool_choice")
+    if isinstance(patch.extensions, tuple):
+        # What is granted is granted for good; what we do not have is not echoed.
+        asked = (*config.extensions, *patch.extensions)
+        changes["extensions"] = tuple(name for name in EXTENSIONS if name in asked)
     if patch.idle_timeout_s is not UNSET:
         seconds = patch.idle_timeout_s or 0
         changes["idle_timeout_s"] = seconds if seconds > 0 else DEFAULT_IDLE_TIMEOUT_S
     return changes
 
 
-def _tool_choice(choice: str | dict[str, Any] | None) -> str | dict[str, Any]:
+def read_tool_choice(choice: str | dict[str, Any] | None, param: str) -> str | dict[str, Any]:
+    """Return which tools a model may or must call; null is "auto". Raises DuplexError."""
     if isinstance(choice, str) and choice not in ("auto", "none", "required"):
         message = "A tool choice is auto, none, required or an object."
-        raise DuplexError("bad_event", message, param="session.tool_choice")
+        raise DuplexError("bad_event", message, param=param)
     return "auto" if choice is None else choice
 
 

@@ -60,6 +60,11 @@ def session_object(
         truncation=config.truncation,
         prompt=config.prompt,
         include=config.include,
+        reasoning=UNSET if config.reasoning is None else config.reasoning,
+        parallel_tool_calls=(
+            UNSET if config.parallel_tool_calls is None else config.parallel_tool_calls
+        ),
+        extensions=config.extensions,
         metadata=config.metadata,
         idle_timeout_s=config.idle_timeout_s,
         overlap_policy=config.overlap_policy,

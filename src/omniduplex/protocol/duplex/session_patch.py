@@ -98,6 +98,8 @@ class SessionPatch(msgspec.Struct, frozen=True, kw_only=True):
     prompt: dict[str, Any] | None | UnsetType = UNSET
     tracing: str | dict[str, Any] | None | UnsetType = UNSET
     truncation: str | dict[str, Any] | None | UnsetType = UNSET
+    reasoning: dict[str, Any] | None | UnsetType = UNSET
+    parallel_tool_calls: bool | None | UnsetType = UNSET
     extra_body: dict[str, Any] | None | UnsetType = UNSET
     extensions: tuple[str, ...] | None | UnsetType = UNSET
 

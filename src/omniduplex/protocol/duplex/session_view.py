@@ -85,4 +85,5 @@ class DuplexSessionObject(RealtimeSessionObject, frozen=True, kw_only=True):
     playback: PlaybackCursor = PlaybackCursor()
     metadata: dict[str, Any] | None = None
     ref_audio_sha256: str | UnsetType = UNSET
+    extensions: tuple[str, ...] = ()
     capabilities: DuplexCapabilities

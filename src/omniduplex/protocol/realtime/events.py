@@ -82,7 +82,7 @@ class RealtimeResponse(msgspec.Struct, frozen=True, kw_only=True):
     status_details: StatusDetails | None = None
     output: tuple[Item, ...] = ()
     output_modalities: tuple[str, ...] | UnsetType = UNSET
-    conversation_id: str | UnsetType = UNSET
+    conversation_id: str | None | UnsetType = UNSET
     metadata: dict[str, Any] | None = None
     usage: Usage | None = None
 
@@ -203,12 +203,12 @@ class FunctionCallDone(
 
 
 class RateLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """One limit: how much of it is left and when it is whole again."""
+    """One limit: how much of it is left, and when it is whole again if that is known."""
 
     name: str
     limit: int
     remaining: int
-    reset_seconds: float
+    reset_seconds: float | UnsetType = UNSET
 
 
 class RateLimitsUpdated(RealtimeEvent, frozen=True, kw_only=True, tag="rate_limits.updated"):

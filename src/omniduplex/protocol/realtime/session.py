@@ -56,4 +56,6 @@ class RealtimeSessionObject(msgspec.Struct, frozen=True, kw_only=True):
     truncation: str | dict[str, Any] = "auto"
     prompt: dict[str, Any] | None = None
     include: tuple[str, ...] | None = None
+    reasoning: dict[str, Any] | UnsetType = UNSET
+    parallel_tool_calls: bool | UnsetType = UNSET
     expires_at: int | UnsetType = UNSET

@@ -123,7 +123,7 @@ class Response:
             previous = self.core.history.add(entry)
             self.core.emit(ItemAdded(item=item, previous_item_id=previous))
             self.core.emit(ItemCreated(item=item, previous_item_id=previous))
-        if self.not core.config.dialect.is_openai:
+        if not self.core.config.dialect.is_openai:
             self.core.emit(added)
         return index
 
