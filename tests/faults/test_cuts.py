@@ -1,0 +1,169 @@
+"""One scripted conversation, cut everywhere: what the client has at the end is always the same."""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from tests.entrypoints.conftest import ServeApp
+from tests.faults.resumable_echo import resumable_echo
+from tests.faults.surviving_client import Event, SurvivingClient, audio_of
+from tests.faults.tcp_proxy import Lane, Plan, TcpProxy
+
+from omniduplex.entrypoints.duplex_omni import DuplexOmni
+from omniduplex.entrypoints.openai.app import create_app
+
+pytestmark = pytest.mark.e2e
+
+RATE_HZ = 16_000
+RANDOM_CUTS = 200
+
+
+class Outcome(NamedTuple):
+    """What a conversation was, without the names that differ from run to run."""
+
+    transcripts: list[str]
+    audio: bytes
+    history: list[tuple[str, str, str]]
+    answers: list[str]
+
+
+@pytest.fixture(scope="module")
+def omni() -> Iterator[DuplexOmni]:
+    with DuplexOmni(pipeline=resumable_echo(max_sessions=64, disconnect_grace_s=60)) as omni:
+        yield omni
+
+
+@pytest.fixture
+def proxy(omni: DuplexOmni, serve_app: ServeApp) -> Iterator[TcpProxy]:
+    base = serve_app(create_app(omni))
+    with TcpProxy(int(base.rpartition(":")[2])) as proxy:
+        yield proxy
+
+
+def tone(seconds: float, hz: int) -> str:
+    phase = np.arange(int(seconds * RATE_HZ)) * 2 * np.pi * hz / RATE_HZ
+    return base64.b64encode((8000 * np.sin(phase)).astype("<i2").tobytes()).decode()
+
+
+def converse(base: str) -> tuple[SurvivingClient, Outcome]:
+    """Ask once by voice and once in writing, look at the history, and leave."""
+    client = SurvivingClient(base)
+    client.open()
+    say = [
+        {"type": "input_audio_buffer.append", "audio": tone(0.32, 300)},
+        {"type": "input_audio_buffer.commit"},
+    ]
+    clear = {"type": "input_audio_buffer.clear"}
+    client.step(say, "input_audio_buffer.committed", repeat=[clear, *say])
+    answer(client)
+    text = {"type": "input_text", "text": "hello"}
+    item = {"id": "item_written", "type": "message", "role": "user", "content": [text]}
+    write = [{"type": "conversation.item.create", "item": item}]
+    client.step(write, "conversation.item.done")
+    answer(client)
+    history = [retrieve(client, item_id) for item_id in item_ids(client.events)]
+    client.close()
+    return client, outcome(client.events, history)
+
+
+def answer(client: SurvivingClient) -> None:
+    client.step([{"type": "response.create"}], "response.created")
+    client.step([], "response.done")
+    client.step([], "rate_limits.updated")
+
+
+def retrieve(client: SurvivingClient, item_id: str) -> dict[str, Any]:
+    ask = {"type": "conversation.item.retrieve", "item_id": item_id}
+    item: dict[str, Any] = client.step([ask], "conversation.item.retrieved")["item"]
+    return item
+
+
+def item_ids(events: list[Event]) -> list[str]:
+    return [event["item"]["id"] for event in events if event["type"] == "conversation.item.added"]
+
+
+def outcome(events: list[Event], history: list[dict[str, Any]]) -> Outcome:
+    return Outcome(
+        transcripts=[
+            event["transcript"]
+            for event in events
+            if event["type"].endswith(("transcription.completed", "audio_transcript.done"))
+        ],
+        audio=audio_of(events),
+        history=[
+            (item["role"], item["status"], part.get("transcript") or part.get("text", ""))
+            for item in history
+            for part in item["content"]
+        ],
+        answers=[
+            event["response"]["status"] for event in events if event["type"] == "response.done"
+        ],
+    )
+
+
+def survive(proxy: TcpProxy, plan: Plan, expected: Outcome) -> int:
+    """Have the conversation over a connection that this happens to; how often it was resumed."""
+    proxy.plan(plan)
+    client, seen = converse(proxy.base)
+    numbers = [event["server_event_seq"] for event in client.events]
+
+    assert numbers == list(range(1, len(numbers) + 1)), plan
+    assert len({event["event_id"] for event in client.events}) == len(numbers), plan
+    assert seen == expected, plan
+    return client.resumes
+
+
+@pytest.fixture
+def uncut(proxy: TcpProxy) -> Outcome:
+    client, expected = converse(proxy.base)
+
+    assert client.resumes == 0
+    assert expected.answers == ["completed", "completed"]
+    assert len(expected.history) == 4
+    assert len(expected.audio) > 20_000
+    return expected
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_a_cut_at_every_frame_boundary(proxy: TcpProxy, uncut: Outcome, direction: str) -> None:
+    ends = (proxy.down if direction == "down" else proxy.up)[0].ends
+    resumes = 0
+    for nth in range(len(ends)):
+        lane = Lane(cut_after_frames=nth)
+        plan = Plan(down=lane) if direction == "down" else Plan(up=lane)
+        resumes += survive(proxy, plan, uncut)
+
+    # Only a cut before `session.created` has arrived, or at the very end, needs no resume.
+    assert resumes >= len(ends) - 3
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_a_cut_at_any_byte(proxy: TcpProxy, uncut: Outcome, direction: str) -> None:
+    chance = random.Random(f"cuts {direction}")
+    end = (proxy.down if direction == "down" else proxy.up)[0].ends[-1]
+    for _ in range(RANDOM_CUTS // 2):
+        lane = Lane(cut_at=chance.randrange(1, end))
+        survive(proxy, Plan(down=lane) if direction == "down" else Plan(up=lane), uncut)
+
+
+def test_cut_after_cut_while_it_comes_back(proxy: TcpProxy, uncut: Outcome) -> None:
+    chance = random.Random("cut after cut")
+    cuts = [Plan(down=Lane(cut_at=chance.randrange(100, 9000))) for _ in range(RANDOM_CUTS)]
+    proxy.plan(*cuts)
+    resumes = 0
+    while proxy.has_plans:
+        resumes += survive(proxy, Plan(), uncut)
+
+    # Some cuts come before `session.created` has arrived: those sessions are begun again.
+    assert resumes > RANDOM_CUTS // 2
+
+
+def test_a_slow_network_in_small_slices(proxy: TcpProxy, uncut: Outcome) -> None:
+    lane = Lane(slice_bytes=1000, delay_s=0.001, cut_at=30_000)
+
+    assert survive(proxy, Plan(up=Lane(slice_bytes=1), down=lane), uncut) == 1
