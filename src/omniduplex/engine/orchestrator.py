@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 
 from omniduplex.config.pipeline import PipelineConfig, StageConfig
@@ -10,6 +11,8 @@ from omniduplex.engine.orchestrator_base import OrchestratorBase
 from omniduplex.stages.errors import StageUnavailable
 from omniduplex.stages.messages import StageInput, StageOutput
 from omniduplex.stages.pool import StagePool
+
+logger = logging.getLogger(__name__)
 
 
 class Orchestrator(OrchestratorBase):
@@ -84,7 +87,10 @@ class Orchestrator(OrchestratorBase):
 
     async def _shutdown_extensions(self) -> None:
         for request_id in tuple(self._requests):
-            self._fail(request_id, "the engine is shutting down")
+            try:
+                self._fail(request_id, "the engine is shutting down")
+            except Exception:
+                logger.exception("request %s could not be told of the shutdown", request_id)
 
     def _cleanup_request_ids(self, request_ids: Iterable[str]) -> None:
         for request_id in request_ids:
