@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from msgspec import UNSET
 
@@ -43,7 +43,8 @@ class ResponseDemux:
         self._ended: OrderedDict[str, ResponseHandle] = OrderedDict()
         self._announced: set[str] = set()
         self._unclaimed: deque[ResponseHandle] = deque(maxlen=_UNCLAIMED_LIMIT)
-        self._consumers: WeakSet[Subscription[ResponseHandle]] = WeakSet()
+        # Those who came first hear first.
+        self._consumers: WeakKeyDictionary[Subscription[ResponseHandle], None] = WeakKeyDictionary()
         self._over = False
         self._failure: str | None = None
 
@@ -54,7 +55,7 @@ class ResponseDemux:
             consumer.push(self._unclaimed.popleft())
         if self._over:
             consumer.end(self._failure)
-        self._consumers.add(consumer)
+        self._consumers[consumer] = None
         return consumer
 
     def add(self, event: ServerEvent) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from omniduplex.clients.demux import ResponseDemux
 from omniduplex.clients.events import ServerEvent
@@ -18,7 +18,8 @@ class FanOut:
     def __init__(self, output: AudioFormat) -> None:
         self.end_reason = "not open"
         self._demux = ResponseDemux(output)
-        self._consumers: WeakSet[Subscription[ServerEvent]] = WeakSet()
+        # Those who came first hear first.
+        self._consumers: WeakKeyDictionary[Subscription[ServerEvent], None] = WeakKeyDictionary()
         self._over = asyncio.Event()
         self._failed = False
 
@@ -36,7 +37,7 @@ class FanOut:
         consumer: Subscription[ServerEvent] = Subscription()
         if self.over:
             consumer.end(self._failure)
-        self._consumers.add(consumer)
+        self._consumers[consumer] = None
         return consumer
 
     def responses(self) -> Subscription[ResponseHandle]:
