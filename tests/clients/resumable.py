@@ -9,11 +9,11 @@ import struct
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
-from tests.clients.scripted import MODEL, SESSION_ID, session_of
+from tests.clients.scripted import MODEL, SESSION_ID, session_of, words
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
@@ -35,7 +35,6 @@ from omniduplex.protocol.duplex import (
     SessionCreated,
     SessionReplaced,
     SessionResumed,
-    TranscriptDelta,
     UpdateSession,
     decode_command,
     default_config,
@@ -62,7 +61,7 @@ class ResumablePeer:
         self.can_resume = True
         self.gives_token = True
         self.replays_all = False
-        self.numbers_resumed = False
+        self.numbers_resumed: Literal["not", "as_cursor", "as_newest"] = "not"
         self.answers_heartbeats = True
         self.gate = asyncio.Event()
         self.gate.set()
@@ -134,9 +133,11 @@ class ResumablePeer:
             return False
         self.token = f"token-{len(self.resumes)}"
         seq = None
-        if self.numbers_resumed:
+        if self.numbers_resumed == "as_cursor":
+            seq = request.last_received_server_event_seq
+        elif self.numbers_resumed == "as_newest":
             seq = len(self.journal) + 1
-            self.journal.append(encode_event(self._resumed(), event_id="resumed", seq=seq))
+            self.journal.append(encode_event(words("", ""), event_id="its place", seq=seq))
         await socket.send(encode_event(self._resumed(), event_id="resumed", seq=seq))
         sent = 0 if self.replays_all else request.last_received_server_event_seq
         while sent < len(self.journal):
@@ -161,8 +162,7 @@ class ResumablePeer:
 
     async def give_back_late(self, socket: ServerConnection, request: ResumeSession) -> bool:
         """An event that is not numbered overtakes the word of the resume."""
-        early = TranscriptDelta(response_id="r", item_id="item_r", delta="early")
-        await socket.send(encode_event(early, event_id="early", seq=None))
+        await socket.send(encode_event(words("r", "early"), event_id="early", seq=None))
         return await self.give_back(socket, request)
 
     def _resumed(self) -> SessionResumed:

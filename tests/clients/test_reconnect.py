@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Literal
 
 import pytest
 from tests.clients.resumable import (
@@ -76,9 +77,9 @@ async def test_each_resume_uses_the_token_of_the_last(server: Server) -> None:
         assert client.session_id == SESSION_ID
 
 
-@pytest.mark.parametrize("numbered", [False, True])
+@pytest.mark.parametrize("numbered", ["not", "as_cursor", "as_newest"])
 async def test_a_replay_of_what_has_arrived_is_not_shown_again(
-    server: Server, numbered: bool
+    server: Server, numbered: Literal["not", "as_cursor", "as_newest"]
 ) -> None:
     peer, url = server
     peer.replays_all, peer.numbers_resumed = True, numbered
@@ -97,6 +98,7 @@ async def test_a_replay_of_what_has_arrived_is_not_shown_again(
         deltas = [event.delta for event in events.drain() if isinstance(event, TranscriptDelta)]
         assert deltas == ["a", "b", "c", "d"]
         assert client.events_missed == 0
+        assert client.resume_token == "token-1"
 
 
 async def test_events_that_the_server_lost_are_counted(server: Server) -> None:

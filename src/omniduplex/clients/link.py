@@ -261,13 +261,8 @@ class SessionLink:
             logger.debug("broken again with %d commands held: %s", self.outbox.held, error)
 
     def _take(self, event: ServerEvent) -> None:
-        seq = sequence_number(event)
-        if seq is not None:
-            # The number of `session.resumed` is newer than those of the replay behind it.
-            note = self.acks.see_ahead if isinstance(event, SessionResumed) else self.acks.see
-            if not note(seq):
-                return
-            self._ack_wanted.set()
+        if not self._is_new(event):
+            return
         self._out.give(event)
         match event:
             case SessionCreated():
@@ -278,6 +273,17 @@ class SessionLink:
                 self.outbox.answered()
             case _:
                 self._check_end(event)
+
+    def _is_new(self, event: ServerEvent) -> bool:
+        seq = sequence_number(event)
+        if seq is None:
+            return True
+        self._ack_wanted.set()
+        if isinstance(event, SessionResumed):
+            # It belongs to its connection, not to the replay behind it, wherever it is numbered.
+            self.acks.see_ahead(seq)
+            return True
+        return self.acks.see(seq)
 
     def _created(self, event: SessionCreated) -> None:
         self._session_id = event.session.id
