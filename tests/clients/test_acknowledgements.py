@@ -55,7 +55,19 @@ def test_an_acknowledgement_covers_what_came_since_the_last() -> None:
     for seq in (1, 2, 2):
         ledger.see(seq)
 
-    assert (ledger.waiting, ledger.take(), ledger.take()) == (2, 2, None)
+    assert (ledger.waiting, ledger.take(), ledger.waiting, ledger.take()) == (2, 2, 0, None)
+
+
+def test_what_follows_an_export_is_left_for_who_takes_over() -> None:
+    ledger = AckLedger()
+    for seq in (1, 2, 3):
+        ledger.see(seq)
+    assert ledger.export() == 3
+    ledger.see(4)
+    assert (ledger.take(), ledger.take()) == (3, None)
+    ledger.see(5)
+
+    assert (ledger.take(), ledger.export(), ledger.take()) == (None, 5, 5)
 
 
 @given(st.data())

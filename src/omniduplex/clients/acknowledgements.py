@@ -19,6 +19,8 @@ class AckLedger:
         self._waiting = 0
         self._missed = 0
         self._ahead: set[int] = set()
+        self._acknowledged = last_seen
+        self._exported: int | None = None
 
     @property
     def last_seen(self) -> int:
@@ -53,12 +55,22 @@ class AckLedger:
         self._catch_up()
         return True
 
+    def export(self) -> int:
+        """Where another client may go on from: what follows is not acknowledged any more.
+
+        The server would drop it, and could not replay it to that client; the next export moves on.
+        """
+        self._exported = self._last_seen
+        return self._exported
+
     def take(self) -> int | None:
         """The number to acknowledge now, or None when there is nothing new."""
-        if not self._waiting:
-            return None
         self._waiting = 0
-        return self._last_seen
+        seq = self._last_seen if self._exported is None else self._exported
+        if seq <= self._acknowledged:
+            return None
+        self._acknowledged = seq
+        return seq
 
     def _reach(self, seq: int) -> None:
         self._last_seen = seq

@@ -174,6 +174,8 @@ class DuplexClient(DuplexClientBase):
     def export_credentials(self) -> ResumeCredentials:
         """What another process needs to take the session over; keep it as a secret.
 
+        From the first export on only events that the newest export covers are acknowledged.
+
         Raises:
             DuplexSessionClosedError: the session is over, or cannot be resumed.
         """
@@ -186,7 +188,7 @@ class DuplexClient(DuplexClientBase):
             model=self.model,
             session_id=self.session_id,
             resume_token=self.resume_token,
-            last_server_event_seq=self._link.acks.last_seen,
+            last_server_event_seq=self._link.acks.export(),
         )
 
 
