@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 from starlette.applications import Starlette
 from tests.entrypoints.fake_omni import FakeOmni
+from tests.entrypoints.running import running
 
 from omniduplex.entrypoints.openai.app import create_app
-from omniduplex.entrypoints.openai.server import TalkServer, bind, server_config
 
 ServeApp = Callable[[Starlette], str]
 
@@ -16,28 +16,8 @@ ServeApp = Callable[[Starlette], str]
 @pytest.fixture
 def serve_app() -> Iterator[ServeApp]:
     """Serve an app by the real server on a free loopback port; returns its base URL."""
-    running: list[tuple[TalkServer, threading.Thread]] = []
-
-    def start(app: Starlette) -> str:
-        listener = bind("127.0.0.1", 0)
-        ready = threading.Event()
-        server = TalkServer(server_config(app), app, ready.set, drain_timeout_s=0.0)
-
-        def run() -> None:
-            with listener:
-                server.run(sockets=[listener])
-
-        thread = threading.Thread(target=run, name="server")
-        thread.start()
-        running.append((server, thread))
-        assert ready.wait(20)
-        return f"http://127.0.0.1:{listener.getsockname()[1]}"
-
-    yield start
-    for server, thread in running:
-        server.should_exit = True
-        thread.join(20)
-        assert not thread.is_alive()
+    with ExitStack() as servers:
+        yield lambda app: servers.enter_context(running(app)).base
 
 
 @pytest.fixture

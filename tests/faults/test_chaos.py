@@ -54,7 +54,7 @@ class WatchedServing(DuplexServing):
 def omni() -> Iterator[DuplexOmni]:
     """Room for the patterns and for one that looks on."""
     pipeline = resumable_echo(
-        max_sessions=CAPACITY + 1, disconnect_grace_s=0.1, reaper_interval_s=0.02
+        max_sessions=CAPACITY + 1, disconnect_grace_s=0.01, reaper_interval_s=0.005
     )
     with DuplexOmni(pipeline=pipeline) as omni:
         yield omni
@@ -151,7 +151,7 @@ def opened_sessions(base: str) -> float:
 
 
 def run_vandals(port: int, numbers: range) -> None:
-    with ThreadPoolExecutor(8) as pool:
+    with ThreadPoolExecutor(CAPACITY) as pool:
         for vandal in [pool.submit(Vandal(port, number).run) for number in numbers]:
             vandal.result()
 

@@ -1,42 +1,142 @@
 from __future__ import annotations
 
+import json
 import socket
-import threading
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from tests.entrypoints.conftest import ServeApp
 from tests.entrypoints.fake_omni import MODEL, FakeOmni
+from tests.entrypoints.running import running
 from tests.entrypoints.talk import TIMEOUT_S, Talk
 from websockets.exceptions import InvalidStatus
 
 from omniduplex.entrypoints.duplex.serving import DuplexServing
 from omniduplex.entrypoints.openai.app import create_app
-from omniduplex.entrypoints.openai.server import TalkServer, bind, server_config
+from omniduplex.entrypoints.openai.server import bind
 
 pytestmark = pytest.mark.e2e
 
 
 def test_a_stopping_server_says_goodbye_to_every_session(omni: FakeOmni) -> None:
-    app = create_app(omni)
-    ready = threading.Event()
-    server = TalkServer(server_config(app), app, ready.set, drain_timeout_s=0.0)
-    with bind("127.0.0.1", 0) as listener:
-        base = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        assert ready.wait(TIMEOUT_S)
-        with Talk(base, "/v1/duplex?model=m") as duplex, Talk(base, "/v1/realtime") as openai:
-            duplex.until("session.updated")
-            openai.until("session.updated")
-            server.should_exit = True
-            events, code, reason = duplex.ends()
-            assert openai.ends() == ([], 1001, "shutdown")
-        thread.join(TIMEOUT_S)
+    with (
+        running(create_app(omni)) as server,
+        Talk(server.base, "/v1/duplex?model=m") as duplex,
+        Talk(server.base, "/v1/realtime") as openai,
+    ):
+        duplex.until("session.updated")
+        openai.until("session.updated")
+        server.signal()
+        events, code, reason = duplex.ends()
+        assert openai.ends() == ([], 1001, "shutdown")
+        assert server.ended()
 
     assert [event["type"] for event in events] == ["session.closed"]
     assert (code, reason) == (1001, "shutdown")
     assert events[0]["reason"] == "shutdown"
-    assert not thread.is_alive()
+
+
+def test_a_draining_server_tells_how_long_and_waits_for_its_sessions(omni: FakeOmni) -> None:
+    with (
+        running(create_app(omni), drain_timeout_s=600.0) as server,
+        Talk(server.base, "/v1/duplex?model=m") as duplex,
+        Talk(server.base, "/v1/realtime") as openai,
+    ):
+        duplex.until("session.updated")
+        openai.until("session.updated")
+        server.signal()
+        notice = duplex.recv()
+        duplex.send("session.heartbeat")
+        ack = duplex.recv()
+        for talk in (duplex, openai):
+            talk.send("session.close")
+            assert talk.ends()[1:] == (1000, "client_close")
+        assert server.ended()
+
+    assert (notice["type"], notice["reason"]) == ("session.expiring", "shutdown")
+    assert notice["time_left_ms"] == 600_000
+    assert ack["type"] == "session.heartbeat_ack"
+
+
+@pytest.mark.parametrize("path", ["/v1/realtime", "/v1/duplex?model=m", "/v1/duplex"])
+def test_a_draining_server_opens_no_session(omni: FakeOmni, path: str) -> None:
+    with (
+        running(create_app(omni), drain_timeout_s=600.0) as server,
+        Talk(server.base, "/v1/duplex?model=m") as talk,
+    ):
+        talk.until("session.updated")
+        server.signal()
+        talk.until("session.expiring")
+        with Talk(server.base, path) as late:
+            if path == "/v1/duplex":  # the others open before they read
+                late.send("session.update", session={})
+            (event,), code, reason = late.ends()
+        with pytest.raises(HTTPError) as unhealthy:
+            urlopen(f"{server.base}/health", timeout=TIMEOUT_S)
+        with unhealthy.value as answer:
+            assert (answer.status, json.load(answer)) == (503, {"status": "draining"})
+        talk.send("session.close")
+        talk.ends()
+
+    assert event["error"]["code"] == "server_draining"
+    assert event["error"]["type"] == "server_error"
+    assert (code, reason) == (1008, "server_draining")
+
+
+def test_a_session_can_be_resumed_while_the_server_drains(omni: FakeOmni) -> None:
+    omni.resumable = True
+    with (
+        running(create_app(omni), drain_timeout_s=600.0) as server,
+        Talk(server.base, "/v1/duplex?model=m") as other,
+    ):
+        other.until("session.updated")
+        with Talk(server.base, "/v1/duplex?model=m") as talk:
+            created, _ = talk.until("session.updated")
+        server.signal()
+        other.until("session.expiring")
+        with Talk(server.base, "/v1/duplex") as talk:
+            talk.send(
+                "session.resume",
+                session_id=created["session"]["id"],
+                resume_token=created["resume_token"],
+                last_received_server_event_seq=2,
+            )
+            assert talk.until("session.expiring")[0]["type"] == "session.resumed"
+            talk.send("session.close")
+            assert talk.ends()[1] == 1000
+        other.send("session.close")
+        other.ends()
+        assert server.ended()
+
+
+def test_a_second_signal_waits_for_nobody(omni: FakeOmni) -> None:
+    with (
+        running(create_app(omni), drain_timeout_s=600.0) as server,
+        Talk(server.base, "/v1/duplex?model=m") as talk,
+    ):
+        talk.until("session.updated")
+        server.signal()
+        talk.until("session.expiring")
+        server.signal()
+        events, code, reason = talk.ends()
+        assert server.ended()
+
+    assert [event["type"] for event in events] == ["session.closed"]
+    assert (code, reason) == (1001, "shutdown")
+
+
+def test_a_detached_session_does_not_outlive_the_drain(omni: FakeOmni) -> None:
+    omni.resumable = True
+    with running(create_app(omni), drain_timeout_s=0.01) as server:
+        with Talk(server.base, "/v1/duplex?model=m") as talk:
+            talk.until("session.updated")
+            session = omni.opened.get(timeout=TIMEOUT_S)
+        assert session.lease.is_detached.wait(TIMEOUT_S)
+        server.signal()
+        assert server.ended()
+
+    assert session.close_reason == "shutdown"
 
 
 def test_a_client_that_never_reads_loses_its_session(omni: FakeOmni, serve_app: ServeApp) -> None:

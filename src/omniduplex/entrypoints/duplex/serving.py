@@ -132,9 +132,9 @@ class DuplexServing:
             async with asyncio.timeout(timeout_s) as self._patience:
                 await self._quiet()
         self._patience = None
-        await self._omni.close_all_sessions(SHUTDOWN)
         try:
             async with asyncio.timeout(SEE_OFF_TIMEOUT_S):
+                await self._omni.close_all_sessions(SHUTDOWN)
                 await self._quiet()
         except TimeoutError:
             logger.warning(

@@ -97,7 +97,7 @@ class TalkServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Note the wish to stop; the second one waits for no session any more."""
-        if self.should_exit and self._loop is not None:
+        if self.should_exit and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._serving.hurry)
         super().handle_exit(sig, frame)
 

@@ -86,6 +86,9 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     "invalid_input_modality": _invalid("This model does not take input of this kind."),
     "invalid_image": _invalid("The image cannot be read."),
     "native_text_append_unsupported": _invalid("This model takes no text beside the audio."),
+    "transcription_failed": _server(
+        "The words of a user item could not be recognised.", retryable=True
+    ),
     # items
     "missing_item_id": _invalid("The event does not name an item."),
     "item_not_found": _invalid("There is no such item in the conversation."),

@@ -1,0 +1,50 @@
+"""The real server on a thread of the test."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from starlette.applications import Starlette
+
+from omniduplex.entrypoints.openai.server import TalkServer, bind, server_config
+
+START_TIMEOUT_S = STOP_TIMEOUT_S = 20.0
+
+
+class RunningServer:
+    """A server in a thread, where no signal reaches it; `base` is its URL."""
+
+    def __init__(self, base: str, server: TalkServer, thread: threading.Thread) -> None:
+        self.base = base
+        self._server = server
+        self._thread = thread
+
+    def signal(self) -> None:
+        """Do what SIGTERM does."""
+        self._server.handle_exit(signal.SIGTERM, None)
+
+    def ended(self) -> bool:
+        """Whether it ends by itself."""
+        self._thread.join(STOP_TIMEOUT_S)
+        return not self._thread.is_alive()
+
+
+@contextmanager
+def running(app: Starlette, *, drain_timeout_s: float = 0.0) -> Iterator[RunningServer]:
+    """Serve an app on a free loopback port during the block."""
+    ready = threading.Event()
+    server = TalkServer(server_config(app), app, ready.set, drain_timeout_s=drain_timeout_s)
+    with bind("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="server")
+        thread.start()
+        assert ready.wait(START_TIMEOUT_S)
+        one = RunningServer(f"http://127.0.0.1:{listener.getsockname()[1]}", server, thread)
+        try:
+            yield one
+        finally:
+            one.signal()
+            one.signal()
+            assert one.ended()
