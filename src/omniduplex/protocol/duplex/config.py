@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 Encoding = Literal["pcm16", "pcm_f32le", "g711_ulaw", "g711_alaw"]
-OverlapPolicy = Literal["listen_only", "barge_in_on_speech"]
+OverlapPolicy = Literal["listen_only", "barge_in_on_speech", "adaptive"]
 PlaybackCommitPolicy = Literal["ack_only", "commit_all_on_done"]
 Modality = Literal["text", "audio"]
 

@@ -1,0 +1,175 @@
+"""What speech during an answer means: an interruption, an acknowledgement, or neither.
+
+Pure functions over small frozen views (wire contract, section 8.2, and its row of thresholds made
+reachable by the `adaptive` policy).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from omniduplex.protocol.duplex import OverlapPolicy
+
+Action = Literal["listen", "barge_in", "drop"]
+
+# Wire contract, section 8.2, plus what recognisers write for sounds of assent.
+SHORT_ACKS = frozenset(
+    [
+        "嗯",
+        "嗯嗯",
+        "对",
+        "对的",
+        "好",
+        "好的",
+        "继续",
+        "继续说",
+        "可以",
+        "是的",
+        "yes",
+        "yeah",
+        "yep",
+        "yup",
+        "ok",
+        "okay",
+        "continue",
+        "right",
+        "sure",
+        "mhm",
+        "hmm",
+        "mm",
+        "uh-huh",
+        "uhhuh",
+        "mm-hm",
+        "mmhm",
+        "mm-hmm",
+        "mmhmm",
+        "aha",
+        "i-see",
+        "cool",
+        "great",
+        "nice",
+        "wow",
+        "really",
+        "exactly",
+        "true",
+        "alright",
+    ]
+)
+SHORT_ACK_PHRASES = frozenset(
+    (
+        "go on",
+        "keep going",
+        "please continue",
+        "i see",
+        "of course",
+        "all right",
+        "got it",
+        "uh huh",
+    )
+)
+# Sounds that are no words to anybody: coughs, laughter, hesitation.
+TICS = frozenset(["um", "uh", "er", "erm", "ah", "oh", "ugh", "ha", "haha", "hm", "huh", "eh"])
+# Words that mean an interruption however short.
+COMMANDS = frozenset(
+    [
+        "stop",
+        "wait",
+        "no",
+        "hold",
+        "hey",
+        "sorry",
+        "pause",
+        "enough",
+        "quiet",
+        "cancel",
+        "shut",
+        "excuse",
+    ]
+)
+
+QUIET_DB = 12.0
+"""Speech this much below the user's usual level is not meant for us (dB)."""
+
+
+class OverlapView(msgspec.Struct, frozen=True, kw_only=True):
+    """An overlap as far as it is known; times in ms of speech, levels in dBFS.
+
+    `usual_level_dbfs` is the level at which this user speaks to us; None before the first turn.
+    `ended` says that the utterance is over, so that its words are final.
+    """
+
+    policy: OverlapPolicy
+    supports_barge_in: bool
+    short_ack_ms: float
+    barge_in_ms: float
+    speech_ms: float
+    transcript: str | None = None
+    level_dbfs: float | None = None
+    usual_level_dbfs: float | None = None
+    ended: bool = False
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What to do, and the contract's word for why."""
+
+    action: Action
+    reason: str
+
+
+def judge(view: OverlapView) -> Verdict:
+    """Say what an overlap is, as of now; a `listen` may become a `barge_in` as it goes on."""
+    if view.policy == "listen_only":
+        return Verdict("listen", "policy_listen_only")
+    if not view.supports_barge_in:
+        return Verdict("listen", "barge_in_unsupported")
+    if view.policy == "barge_in_on_speech":
+        return Verdict("barge_in", "server_vad_speech_started")
+    return _adaptive(view)
+
+
+def _adaptive(view: OverlapView) -> Verdict:
+    if _is_quiet(view):
+        return Verdict("drop" if view.ended else "listen", "non_directed_speech")
+    if view.transcript is not None:
+        return _by_words(view, words(view.transcript))
+    if view.speech_ms >= view.barge_in_ms:
+        return Verdict("barge_in", "long_overlap_speech")
+    if view.speech_ms <= view.short_ack_ms:
+        return Verdict("listen", "short_ack")
+    return Verdict("listen", "accumulating_overlap_speech")
+
+
+def _by_words(view: OverlapView, spoken: list[str]) -> Verdict:
+    if is_short_ack(spoken):
+        return Verdict("listen", "short_ack_transcript")
+    if all(word in TICS or word in SHORT_ACKS for word in spoken):
+        # Also no words at all: a cough that passed for speech.
+        return Verdict("drop" if view.ended else "listen", "silence_or_noise")
+    return Verdict("barge_in", "overlap_transcript")
+
+
+def _is_quiet(view: OverlapView) -> bool:
+    if view.level_dbfs is None or view.usual_level_dbfs is None:
+        return False
+    return view.level_dbfs < view.usual_level_dbfs - QUIET_DB
+
+
+def words(transcript: str) -> list[str]:
+    """The words of a transcript in lower case, without punctuation."""
+    return re.findall(r"[\w]+(?:[-'][\w]+)*", transcript.lower())
+
+
+def is_short_ack(spoken: list[str]) -> bool:
+    """Whether all of this is assent: `yeah`, `okay, go on`, `mm-hm, mm-hm`."""
+    if not spoken or any(word in COMMANDS for word in spoken):
+        return False
+    rest = " ".join(spoken)
+    for phrase in SHORT_ACK_PHRASES:
+        rest = re.sub(rf"\b{phrase}\b", " ", rest)
+    left = rest.split()
+    return all(word in SHORT_ACKS or word in TICS for word in left) and (
+        len(left) < len(spoken) or any(word in SHORT_ACKS for word in left)
+    )

@@ -1,0 +1,101 @@
+"""Overlap judgements, row by row, and what must never interrupt."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omniduplex.engine.duplex.session.overlap_policy import (
+    SHORT_ACKS,
+    OverlapView,
+    Verdict,
+    is_short_ack,
+    judge,
+    words,
+)
+
+ADAPTIVE = OverlapView(
+    policy="adaptive",
+    supports_barge_in=True,
+    short_ack_ms=700,
+    barge_in_ms=1200,
+    speech_ms=300,
+)
+
+
+def adaptive(**known: Any) -> Verdict:
+    return judge(msgspec.structs.replace(ADAPTIVE, **known))
+
+
+def test_listen_only_never_interrupts() -> None:
+    verdict = adaptive(policy="listen_only", speech_ms=60_000, transcript="Stop at once!")
+    assert verdict == Verdict("listen", "policy_listen_only")
+
+
+def test_barge_in_on_speech_interrupts_at_the_onset() -> None:
+    assert adaptive(policy="barge_in_on_speech", speech_ms=0) == Verdict(
+        "barge_in", "server_vad_speech_started"
+    )
+
+
+def test_a_model_that_cannot_be_interrupted_is_not() -> None:
+    for policy in ("barge_in_on_speech", "adaptive"):
+        verdict = adaptive(policy=policy, supports_barge_in=False, speech_ms=5000)
+        assert verdict == Verdict("listen", "barge_in_unsupported")
+
+
+@pytest.mark.parametrize(
+    ("speech_ms", "action", "reason"),
+    [
+        (100, "listen", "short_ack"),
+        (700, "listen", "short_ack"),
+        (701, "listen", "accumulating_overlap_speech"),
+        (1199, "listen", "accumulating_overlap_speech"),
+        (1200, "barge_in", "long_overlap_speech"),
+    ],
+)
+def test_without_words_the_length_decides(speech_ms: float, action: str, reason: str) -> None:
+    verdict = adaptive(speech_ms=speech_ms)
+    assert (verdict.action, verdict.reason) == (action, reason)
+
+
+@pytest.mark.parametrize(
+    "said", ["Mm-hm.", "Yeah", "Okay, go on.", "uh-huh, uh-huh", "Right. Right!", "I see.", "好的"]
+)
+def test_assent_never_interrupts_however_long(said: str) -> None:
+    assert adaptive(transcript=said, speech_ms=5000) == Verdict("listen", "short_ack_transcript")
+
+
+@pytest.mark.parametrize(
+    "said", ["Wait, stop.", "What about tomorrow?", "No.", "yeah but what about Paris", "Stop."]
+)
+def test_words_of_an_interruption_interrupt_at_once(said: str) -> None:
+    assert adaptive(transcript=said, speech_ms=250) == Verdict("barge_in", "overlap_transcript")
+
+
+def test_sounds_without_words_are_dropped_at_their_end() -> None:
+    assert adaptive(transcript="Um, uh.") == Verdict("listen", "silence_or_noise")
+    assert adaptive(transcript="", ended=True) == Verdict("drop", "silence_or_noise")
+
+
+def test_speech_far_below_the_users_level_is_not_for_us() -> None:
+    quiet = {"level_dbfs": -40.0, "usual_level_dbfs": -22.0}
+    verdict = adaptive(transcript="Did you feed the cat?", speech_ms=1500, **quiet)
+    assert verdict == Verdict("listen", "non_directed_speech")
+    assert adaptive(**quiet, ended=True).action == "drop"
+    assert adaptive(level_dbfs=-30.0, usual_level_dbfs=-22.0, speech_ms=1500).action == "barge_in"
+
+
+@given(st.lists(st.sampled_from(sorted(SHORT_ACKS)), min_size=1, max_size=12))
+def test_backchannels_never_interrupt_however_many(acks: list[str]) -> None:
+    assert is_short_ack(acks)
+    assert adaptive(transcript=", ".join(acks), speech_ms=9000).action != "barge_in"
+
+
+@given(st.text())
+def test_words_are_lower_case_and_hold_no_blanks(text: str) -> None:
+    for word in words(text):
+        assert word == word.lower()
+        assert not any(character.isspace() for character in word)
