@@ -22,6 +22,11 @@ class RunningServer:
         self._server = server
         self._thread = thread
 
+    @property
+    def connections(self) -> int:
+        """TCP connections that it holds."""
+        return len(self._server.server_state.connections)
+
     def signal(self) -> None:
         """Do what SIGTERM does."""
         self._server.handle_exit(signal.SIGTERM, None)

@@ -122,5 +122,5 @@ def test_b52_the_longest_life_of_a_session_is_told_beforehand() -> None:
     warning, end = events
     assert (warning["type"], warning["reason"]) == ("session.expiring", "session_expired")
     assert 0 < warning["time_left_ms"] <= 400
-    assert (end["type"], end["reason"]) == ("session.expired", "session_expired")
+    assert (end["type"], end["reason"]) == ("session.closed", "session_expired")
     assert (code, reason) == (1000, "session_expired")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -287,6 +288,24 @@ def test_a_takeover_from_a_connection_that_does_not_read(base: str, omni: FakeOm
         old.socket.socket.close()
 
     assert session.close_reason is None
+
+
+def test_a_connection_that_never_reads_is_dropped_and_the_session_waits(
+    omni: FakeOmni, serve_app: ServeApp
+) -> None:
+    omni.limit(resume_replay_max_bytes_per_session=64 * 1024 * 1024)
+    base = serve_app(create_app(omni, serving=DuplexServing(omni, MODEL, send_timeout_s=0.1)))
+    omni.script, omni.delta_bytes = ("resp_1",) * 100, 64 * 1024
+    with Talk(base, PATH, max_queue=1) as stuck:
+        created, _ = stuck.until("session.updated")
+        session = omni.opened.get(timeout=TIMEOUT_S)
+        stuck.send("response.create")
+        assert session.lease.is_detached.wait(TIMEOUT_S)
+        credential = Credential(created)
+        with credential.resume(base) as (talk, resumed):
+            assert resumed["type"] == "session.resumed"
+            assert numbers([talk.recv() for _ in range(100)]) == list(range(3, 103))
+        stuck.socket.socket.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_token_opens_once(base: str, omni: FakeOmni) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -14,7 +15,7 @@ from websockets.exceptions import InvalidStatus
 
 from omniduplex.entrypoints.duplex.serving import DuplexServing
 from omniduplex.entrypoints.openai.app import create_app
-from omniduplex.entrypoints.openai.server import bind
+from omniduplex.entrypoints.openai.server import TalkProtocol, bind
 
 pytestmark = pytest.mark.e2e
 
@@ -150,6 +151,22 @@ def test_a_client_that_never_reads_loses_its_session(omni: FakeOmni, serve_app: 
         session = omni.opened.get(timeout=TIMEOUT_S)
         assert session.released.wait(TIMEOUT_S)
         assert session.close_reason == "disconnect"
+        talk.socket.socket.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_connection_does_not_outlive_its_handler_for_want_of_a_reader(
+    omni: FakeOmni, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TalkProtocol, "linger_s", 0.05)
+    app = create_app(omni, serving=DuplexServing(omni, MODEL, send_timeout_s=0.1))
+    omni.script, omni.delta_bytes = ("resp_1",) * 100, 256 * 1024
+
+    with running(app) as server, Talk(server.base, "/v1/realtime", max_queue=1) as talk:
+        talk.until("session.updated")
+        assert server.connections == 1
+        talk.send("response.create")
+        while server.connections:  # the test's timeout is the limit
+            threading.Event().wait(0.01)
         talk.socket.socket.shutdown(socket.SHUT_RDWR)
 
 

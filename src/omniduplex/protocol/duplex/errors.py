@@ -127,6 +127,7 @@ ERROR_KINDS: dict[str, ErrorKind] = {
 ENDINGS: tuple[Ending, ...] = (
     Ending(1000, "client_close", "The client sent `session.close`, or its `reason` instead."),
     Ending(1000, "idle_ttl_expired", "The session was idle for too long (`session.expired`)."),
+    Ending(1000, "session_expired", "The session reached its longest life (`session.closed`)."),
     Ending(1000, "request_cleanup", "A model stage failed or died (`session.expired`)."),
     Ending(1000, "output_backpressure", "The client read too slowly (`session.closed`)."),
     Ending(1000, "internal_error", "The session failed (`session.closed`)."),
