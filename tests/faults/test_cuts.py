@@ -138,8 +138,9 @@ def test_a_cut_at_every_frame_boundary(proxy: TcpProxy, uncut: Outcome, directio
         plan = Plan(down=lane) if direction == "down" else Plan(up=lane)
         resumes += survive(proxy, plan, uncut)
 
-    # Only a cut before `session.created` has arrived, or at the very end, needs no resume.
-    assert resumes >= len(ends) - 3
+    # No resume is needed before `session.created` was read (a reset may take along what had
+    # arrived, so a cut after the frame behind it is early too), nor after `session.closed`.
+    assert resumes >= len(ends) - 5
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])
