@@ -138,7 +138,11 @@ def test_a_third_caller_is_refused_until_one_leaves(base: str) -> None:
 def test_serve_says_where_to_talk_and_leaves_politely() -> None:
     command = [sys.executable, "-m", "omniduplex.entrypoints.cli.main", "serve", MODEL]
     with subprocess.Popen(
-        [*command, "--port", "0", "--api-key", "sk-SECRET", "--log-level", "debug", "--log-json"],
+        [
+            *command,
+            *("--port", "0", "--api-key", "sk-SECRET", "--drain-timeout", "0.2"),
+            *("--log-level", "debug", "--log-json"),
+        ],
         stderr=subprocess.PIPE,
         text=True,
     ) as server:
@@ -155,6 +159,7 @@ def test_serve_says_where_to_talk_and_leaves_politely() -> None:
             events, code, reason = talk.ends()
         rest = server.stderr.read()
 
+    assert (events[0]["type"], events[0]["time_left_ms"]) == ("session.expiring", 200)
     assert (events[-1]["type"], events[-1]["reason"]) == ("session.closed", "shutdown")
     assert (code, reason) == (1001, "shutdown")
     assert server.returncode == 0

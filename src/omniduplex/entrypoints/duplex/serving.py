@@ -48,7 +48,7 @@ CONFIG_TIMEOUT_S = 10.0
 # A client that reads nothing for this long while we write is gone.
 SEND_TIMEOUT_S = 30.0
 # How long the connections of a stopped server get for their last frames.
-SEE_OFF_TIMEOUT_S = 5.0
+SEE_OFF_TIMEOUT_S = 1.0
 # RFC 6455, section 7.4.1.
 POLICY_VIOLATION = 1008
 JOURNAL_GAP = "journal_gap"
