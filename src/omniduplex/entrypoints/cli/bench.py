@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from omniduplex.benchmarks.overhead import Side
     from omniduplex.benchmarks.questions import Question
 
-app = typer.Typer(help="Measure latency and overhead.", no_args_is_help=True)
+app = typer.Typer(help="Measure latency, overhead and turn taking.", no_args_is_help=True)
 
 LOCAL_MODEL = "omniduplex/local"
 ECHO_MODEL = "omniduplex/echo"
@@ -147,6 +147,71 @@ def overhead(
         _write(json_file, report)
 
 
+class Dialect(StrEnum):
+    """What is spoken with the server."""
+
+    DUPLEX = "duplex"
+    OPENAI = "openai"
+
+
+@app.command()
+def turns(
+    url: Annotated[
+        str | None, typer.Option(help="A server, ws://host:port; none: one is started.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="The model to talk with.")] = LOCAL_MODEL,
+    json_file: JsonFile = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where two-channel WAVs and pictures go.", file_okay=False)
+    ] = None,
+    policy: Annotated[
+        str, typer.Option(help="What the session does about overlapping speech.")
+    ] = "barge_in_on_speech",
+    vad: Annotated[Vad, typer.Option(help="Who ends a turn.")] = Vad.SERVER,
+    dialect: Annotated[
+        Dialect, typer.Option(help="`openai` talks with any OpenAI Realtime server.")
+    ] = Dialect.DUPLEX,
+    scenarios: Annotated[str, typer.Option(help="Names with commas between them; none: all.")] = "",
+    voices: Annotated[str, typer.Option(help="Names with commas between them; none: all.")] = "",
+    quick: Annotated[bool, typer.Option(help="One voice, two scenarios, unless named.")] = False,
+    parallel: Annotated[int, typer.Option(help="Conversations at once.", min=1, max=64)] = 1,
+    seed: Annotated[int, typer.Option(help="Of all noises.", min=0)] = 1,
+    api_key: Annotated[
+        str | None, typer.Option(help="The server's key.", envvar="OMNIDUPLEX_API_KEY")
+    ] = None,
+) -> None:
+    """Turn taking: pauses, interruptions, backchannels, noise, on recorded time lines."""
+    from rich.console import Console
+
+    from omniduplex.benchmarks.server_process import serve
+    from omniduplex.benchmarks.turns.command import Choice, measure_turns
+
+    choice = Choice(
+        model=model,
+        dialect=dialect.value,
+        policy=policy,
+        vad=vad.value,
+        scenarios=_names(scenarios),
+        voices=_names(voices),
+        quick=quick,
+        parallel=parallel,
+        seed=seed,
+        out=out,
+        api_key=api_key,
+    )
+    with _told_failures():
+        choice.check()
+        if url is not None:
+            _write(json_file, measure_turns(choice, url, Console(), started_here=False))
+            return
+        with serve(_serve_command(model)) as server:
+            _write(json_file, measure_turns(choice, server.url, Console(), started_here=True))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.replace(" ", "").split(",")))
+
+
 def _serve_command(model: str, deploy_config: Path | None = None) -> list[str]:
     command = [sys.executable, "-m", "omniduplex.entrypoints.cli.main", "serve", model]
     command += ["--port", "0", "--log-level", "warning"]
@@ -183,10 +248,21 @@ def _told_failures() -> Iterator[None]:
 
     from omniduplex.benchmarks.questions import QuestionError
     from omniduplex.benchmarks.server_process import ServerStartError
+    from omniduplex.benchmarks.turns.command import ChoiceError
+    from omniduplex.benchmarks.turns.line import LineError
     from omniduplex.clients import DuplexClientError
     from omniduplex.models.local.asset_sources import AssetError
 
-    known = (QuestionError, ServerStartError, DuplexClientError, AssetError, OSError, wave.Error)
+    known = (
+        QuestionError,
+        ServerStartError,
+        ChoiceError,
+        LineError,
+        DuplexClientError,
+        AssetError,
+        OSError,
+        wave.Error,
+    )
     failures: list[BaseException] = []
     try:
         yield

@@ -1,0 +1,167 @@
+"""A line in plain OpenAI Realtime JSON, to any server that speaks it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import msgspec
+import pybase64
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+
+from omniduplex.benchmarks.turns.line import Line, LineError, LineEvent, SessionWish
+
+RATE_HZ = 24_000
+"""The only PCM rate of OpenAI Realtime."""
+PATH = "/v1/realtime"
+AUDIO_DELTAS = ("response.output_audio.delta", "response.audio.delta")
+TRANSCRIPT_DELTAS = ("response.output_audio_transcript.delta", "response.audio_transcript.delta")
+SPEECH_STARTED = "input_audio_buffer.speech_started"
+
+
+class _Response(msgspec.Struct, frozen=True):
+    id: str | None = None
+    status: str | None = None
+
+
+class _Error(msgspec.Struct, frozen=True):
+    code: str | None = None
+    message: str | None = None
+
+
+class WireEvent(msgspec.Struct, frozen=True):
+    """The few fields of an official event that are read; all others are passed over."""
+
+    type: str
+    response_id: str | None = None
+    item_id: str | None = None
+    delta: str | None = None
+    response: _Response | None = None
+    error: _Error | None = None
+
+
+class OpenAILine(Line):
+    """One session as the official examples open it: the client clears its loudspeaker itself."""
+
+    rate_hz = RATE_HZ
+
+    def __init__(self, url: str, wish: SessionWish) -> None:
+        self._url = realtime_url(url, wish.model)
+        self._wish = wish
+        self._socket: ClientConnection | None = None
+        self._items: dict[str, str] = {}
+
+    async def __aenter__(self) -> Self:
+        key = self._wish.api_key
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        try:
+            self._socket = await connect(
+                self._url, compression=None, max_size=None, additional_headers=headers
+            )
+        except (OSError, InvalidHandshake, InvalidURI) as error:
+            raise LineError(f"cannot connect to {self._url}: {error}") from error
+        await self._send(session_update(self._wish))
+        async for event in self.events():
+            if event.error is not None:
+                raise LineError(f"the server refused the session: {event.error}")
+            if event.type == "session.updated":
+                return self
+        raise LineError("the server closed the session before it began")
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._socket is not None:
+            await self._socket.close()
+
+    async def send(self, pcm: bytes) -> None:
+        audio = pybase64.b64encode_as_string(pcm)
+        await self._send({"type": "input_audio_buffer.append", "audio": audio})
+
+    async def events(self) -> AsyncIterator[LineEvent]:
+        assert self._socket is not None
+        try:
+            async for message in self._socket:
+                event = msgspec.json.decode(message, type=WireEvent)
+                if event.response_id and event.item_id:
+                    self._items[event.response_id] = event.item_id
+                yield line_event(event, clears=self._wish.interrupts)
+        except ConnectionClosed as error:
+            raise LineError(f"the connection is closed: {error}") from error
+
+    async def report_heard(self, response_id: str, ms: float, *, cut_off: bool) -> None:
+        item_id = self._items.get(response_id)
+        if cut_off and item_id is not None:
+            await self._send(
+                {
+                    "type": "conversation.item.truncate",
+                    "item_id": item_id,
+                    "content_index": 0,
+                    "audio_end_ms": int(ms),
+                }
+            )
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        assert self._socket is not None
+        try:
+            await self._socket.send(msgspec.json.encode(message).decode())
+        except ConnectionClosed as error:
+            raise LineError(f"the connection is closed: {error}") from error
+
+
+def realtime_url(url: str, model: str) -> str:
+    """The endpoint's URL: the default path when it has none, and the model."""
+    parts = urlsplit(url)
+    query = {"model": model, **dict(parse_qsl(parts.query, keep_blank_values=True))}
+    path = parts.path if parts.path not in ("", "/") else PATH
+    return urlunsplit((parts.scheme, parts.netloc, path, urlencode(query), ""))
+
+
+def session_update(wish: SessionWish) -> dict[str, Any]:
+    """The command that asks for audio both ways and turns by the server."""
+    pcm = {"type": "audio/pcm", "rate": RATE_HZ}
+    detection = {
+        "type": wish.vad,
+        "create_response": True,
+        "interrupt_response": wish.interrupts,
+    }
+    return {
+        "type": "session.update",
+        "session": {
+            "type": "realtime",
+            "output_modalities": ["audio"],
+            "instructions": wish.instructions,
+            "audio": {
+                "input": {"format": pcm, "turn_detection": detection},
+                "output": {"format": pcm},
+            },
+        },
+    }
+
+
+def line_event(event: WireEvent, *, clears: bool) -> LineEvent:
+    """What an official event means on a time line; `clears`: the client stops at speech."""
+    kind, delta = event.type, event.delta or ""
+    if kind in AUDIO_DELTAS:
+        return LineEvent(type=kind, response_id=event.response_id, audio=pybase64.b64decode(delta))
+    if kind in TRANSCRIPT_DELTAS:
+        return LineEvent(type=kind, response_id=event.response_id, text=delta)
+    if kind == "response.done" and event.response is not None:
+        return LineEvent(
+            type=kind,
+            response_id=event.response.id,
+            ended=True,
+            silences=event.response.status == "cancelled",
+            note=str(event.response.status),
+        )
+    if kind == "output_audio_buffer.cleared":
+        return LineEvent(type=kind, response_id=event.response_id, silences=True)
+    if kind == "error" and event.error is not None:
+        return LineEvent(type=kind, error=f"{event.error.code}: {event.error.message}")
+    return LineEvent(type=kind, silences=clears and kind == SPEECH_STARTED)
