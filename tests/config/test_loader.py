@@ -8,6 +8,7 @@ from omniduplex.config.loader import builtin_layers, load_pipeline
 
 CUSTOM = """
 duplex_plugin: my.plugin:Plugin
+turn_plugin: my.turns:Plugin
 session_mode: duplex
 stages:
   - {stage_id: 0, name: all, model_class: "my.stage:Stage", options: {depth: {a: 1, b: 2}}}
@@ -39,6 +40,7 @@ def test_the_local_pipeline_hears_and_speaks_in_processes_of_their_own(model: st
         "duplex",
     )
     assert config.duplex_plugin == "omniduplex.models.local.plugin:LocalDuplexPlugin"
+    assert config.turn_plugin == "omniduplex.models.local.turn:LocalTurnPlugin"
     assert [(s.stage_id, s.name, s.worker, s.nice) for s in config.stages] == [
         (0, "listen", "process", 0),
         (1, "speak", "process", 5),
@@ -141,7 +143,10 @@ def test_a_duplex_plugin_makes_session_mode_mandatory(write: Write) -> None:
 
 
 def test_without_a_duplex_plugin_there_are_only_turns(write: Write) -> None:
-    stages = "stages: [{stage_id: 0, name: s, model_class: 'my.stage:Stage'}]\n"
+    stages = (
+        "turn_plugin: my.turns:Plugin\n"
+        "stages: [{stage_id: 0, name: s, model_class: 'my.stage:Stage'}]\n"
+    )
 
     assert load_pipeline("m", write(stages)).session_mode == "turn"
     with pytest.raises(ConfigError, match="session_mode: duplex needs a duplex_plugin"):
@@ -178,6 +183,8 @@ def test_without_a_duplex_plugin_there_are_only_turns(write: Write) -> None:
             "two have the same name: echo, echo",
         ),
         ("duplex_plugin: null", "session_mode: duplex needs a duplex_plugin"),
+        ("session_mode: turn\nturn_plugin: null", "session_mode: turn needs a turn_plugin"),
+        ("max_turns: 0", "max_turns: Expected `int` >= 1"),
         ("pipeline: whisper", "pipeline 'whisper' is not built in"),
         ("pipeline: x\nstages: []", "stages: there must be at least one"),
         ("- a", "the file: must be a mapping"),

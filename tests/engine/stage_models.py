@@ -2,6 +2,15 @@
 
 from collections.abc import Sequence
 
+from omniduplex.engine.turn_plugin import StageStep, Turn, TurnFeatures, TurnPlugin, TurnStep
+from omniduplex.engine.turns import (
+    AnswerRequest,
+    FinishReason,
+    TurnChunk,
+    TurnMessage,
+    TurnRefused,
+    TurnRequest,
+)
 from omniduplex.stages.messages import StageInput, StageMessage, StageOutput
 from omniduplex.stages.model import StageModel
 
@@ -41,3 +50,52 @@ class Loud(Words):
 class DoesNotLoad(Words):
     def load(self) -> None:
         raise OSError("no weights")
+
+
+class ForwardTurn(Turn):
+    """Gives its text to the first stage, each stage's texts to the next, and the last one's out."""
+
+    def __init__(self, turn_id: str, text: str, stages: int = 2) -> None:
+        self._turn_id = turn_id
+        self._text = text
+        self._last = stages - 1
+
+    def begin(self) -> Sequence[TurnStep]:
+        return (StageStep(0, StageInput(f"{self._turn_id}-0", text=self._text)),)
+
+    def take(self, stage_id: int, output: StageOutput) -> Sequence[TurnStep]:
+        if stage_id == self._last:
+            reason: FinishReason | None = "stop" if output.finished else None
+            return (TurnChunk(text=output.text, finish_reason=reason),)
+        name = f"{self._turn_id}-{stage_id + 1}"
+        return (StageStep(stage_id + 1, StageInput(name, text=output.text, final=output.finished)),)
+
+
+class BrokenTurn(ForwardTurn):
+    """Cannot read what the stages say."""
+
+    def take(self, stage_id: int, output: StageOutput) -> Sequence[TurnStep]:
+        raise KeyError(stage_id)
+
+
+class ForwardPlugin(TurnPlugin):
+    """Answers and nothing else; a message that says "refuse" is refused."""
+
+    input_rate_hz = 16_000
+
+    @property
+    def features(self) -> TurnFeatures:
+        return TurnFeatures(supports_chat_completions=True)
+
+    def create_turn(self, turn_id: str, request: TurnRequest) -> Turn:
+        assert isinstance(request, AnswerRequest)
+        (text,) = request.messages[-1].content
+        assert isinstance(text, str)
+        if text == "refuse":
+            raise TurnRefused("invalid_value", "told to", param="messages")
+        return ForwardTurn(turn_id, text)
+
+
+def say(text: str) -> AnswerRequest:
+    """A conversation of this one message."""
+    return AnswerRequest(messages=(TurnMessage(role="user", content=(text,)),))

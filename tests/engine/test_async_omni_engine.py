@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Iterator
 
+import msgspec
 import pytest
-from tests.engine.stage_models import DoesNotLoad, Loud, Words
+from tests.engine.stage_models import DoesNotLoad, Loud, Words, say
 
+from omniduplex.config.errors import ConfigError
 from omniduplex.config.pipeline import PipelineConfig, StageConfig
 from omniduplex.engine.async_omni_engine import AsyncOmniEngine, StageFailed
+from omniduplex.engine.turns import SpeechRequest, TurnRefused
 from omniduplex.stages.errors import StageStartError
-from omniduplex.stages.messages import StageInput
 from omniduplex.stages.model import StageModel
 
 
@@ -24,7 +26,14 @@ def threads(*models: type[StageModel]) -> PipelineConfig:
         )
         for index, model in enumerate(models)
     )
-    return PipelineConfig(name="words", model="words", stages=stages)
+    return PipelineConfig(
+        name="words",
+        model="words",
+        stages=stages,
+        turn_plugin="tests.engine.stage_models:ForwardPlugin",
+        session_mode="turn",
+        max_turns=20,
+    )
 
 
 @pytest.fixture
@@ -36,39 +45,38 @@ def engine() -> Iterator[AsyncOmniEngine]:
     assert not running.alive
 
 
-async def texts(engine: AsyncOmniEngine, request_id: str, text: str) -> list[str]:
+async def texts(engine: AsyncOmniEngine, text: str) -> list[str]:
     async with asyncio.timeout(20):
-        request = StageInput(request_id, text=text)
-        return [output.text async for output in engine.generate(request)]
+        return [chunk.text async for chunk in engine.generate(say(text))]
 
 
 def test_a_request_passes_both_stages(engine: AsyncOmniEngine) -> None:
     assert engine.alive
-    assert asyncio.run(texts(engine, "r", "say it again")) == ["SAY", "IT", "AGAIN"]
+    assert asyncio.run(texts(engine, "say it again")) == ["SAY", "IT", "AGAIN"]
 
 
 def test_many_at_a_time_keep_apart(engine: AsyncOmniEngine) -> None:
     async def all_of_them() -> list[list[str]]:
-        return await asyncio.gather(*(texts(engine, f"r{n}", f"a{n} b{n}") for n in range(20)))
+        return await asyncio.gather(*(texts(engine, f"a{n} b{n}") for n in range(20)))
 
     assert asyncio.run(all_of_them()) == [[f"A{n}", f"B{n}"] for n in range(20)]
 
 
 def test_a_stages_error_is_the_callers(engine: AsyncOmniEngine) -> None:
     with pytest.raises(StageFailed, match="asked to"):
-        asyncio.run(texts(engine, "r", "fail"))
-    assert asyncio.run(texts(engine, "r2", "still there")) == ["STILL", "THERE"]
+        asyncio.run(texts(engine, "fail"))
+    assert asyncio.run(texts(engine, "still there")) == ["STILL", "THERE"]
 
 
 def test_leaving_early_aborts_the_request(engine: AsyncOmniEngine) -> None:
     async def check() -> None:
         async with asyncio.timeout(20):
-            outputs = engine.generate(StageInput("r", text="for ever"))
+            outputs = engine.generate(say("for ever"))
             async for _ in outputs:
                 break
-            await outputs.aclose()  # type: ignore[attr-defined]
-        # The same id is free again: nothing of the old request is left to mix in.
-        assert await texts(engine, "other", "next") == ["NEXT"]
+            await outputs.aclose()
+            assert await engine.active_turns() == 0
+        assert await texts(engine, "next") == ["NEXT"]
 
     asyncio.run(check())
 
@@ -96,7 +104,7 @@ def test_a_shutdown_ends_the_requests_that_are_open() -> None:
 
     async def check() -> None:
         async with asyncio.timeout(20):
-            outputs = engine.generate(StageInput("r", text="for ever"))
+            outputs = engine.generate(say("for ever"))
             async for _ in outputs:
                 break
             await asyncio.to_thread(engine.shutdown)
@@ -107,14 +115,68 @@ def test_a_shutdown_ends_the_requests_that_are_open() -> None:
     asyncio.run(check())
 
 
-def test_the_id_of_a_running_request_is_refused(engine: AsyncOmniEngine) -> None:
+def test_more_turns_than_there_is_room_for_are_refused() -> None:
+    pipeline = msgspec.structs.replace(threads(Words, Loud), max_turns=1)
+    engine = AsyncOmniEngine(pipeline)
+    engine.start()
+
     async def check() -> None:
         async with asyncio.timeout(20):
-            first = engine.generate(StageInput("r", text="for ever"))
+            first = engine.generate(say("for ever"))
             async for _ in first:
                 break
-            with pytest.raises(StageFailed, match="is running"):
-                await texts(engine, "r", "me too")
-            await first.aclose()  # type: ignore[attr-defined]
+            with pytest.raises(TurnRefused, match="1 requests run already") as refused:
+                await texts(engine, "me too")
+            assert refused.value.code == "rate_limit_exceeded"
+            await first.aclose()
+            assert await texts(engine, "now me") == ["NOW", "ME"]
 
     asyncio.run(check())
+    engine.shutdown()
+
+
+def test_what_the_model_does_not_take_is_refused_and_leaves_room(engine: AsyncOmniEngine) -> None:
+    for _ in range(30):
+        with pytest.raises(TurnRefused, match="words takes no SpeechRequest") as refused:
+            next(engine.stream(SpeechRequest(text="hello")))
+        assert refused.value.code == "unsupported"
+    with pytest.raises(TurnRefused, match="told to") as refused:
+        asyncio.run(texts(engine, "refuse"))
+    assert (refused.value.code, refused.value.param) == ("invalid_value", "messages")
+
+
+def test_a_caller_without_a_loop_gets_the_same(engine: AsyncOmniEngine) -> None:
+    chunks = list(engine.stream(say("say it again")))
+    assert [chunk.text for chunk in chunks] == ["SAY", "IT", "AGAIN"]
+    assert [chunk.finished for chunk in chunks] == [False, False, True]
+    with pytest.raises(StageFailed, match="asked to"):
+        list(engine.stream(say("fail")))
+
+
+def test_a_caller_without_a_loop_may_leave_early_too(engine: AsyncOmniEngine) -> None:
+    chunks = engine.stream(say("for ever"))
+    next(chunks)
+    chunks.close()
+    assert asyncio.run(engine.active_turns()) == 0
+
+
+def test_an_engine_that_is_gone_takes_no_turn(engine: AsyncOmniEngine) -> None:
+    engine.shutdown()
+    with pytest.raises(StageFailed, match="not running"):
+        list(engine.stream(say("hello")))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"session_mode": "duplex"}, "not deployed for turn requests"),
+        ({"turn_plugin": None}, "not deployed for turn requests"),
+        ({"turn_plugin": "tests.engine.stage_models:Words"}, "is no TurnPlugin"),
+    ],
+)
+def test_a_wrong_deployment_is_told_before_the_start(
+    fields: dict[str, str | None], message: str
+) -> None:
+    pipeline = msgspec.structs.replace(threads(Words, Loud), **fields)
+    with pytest.raises(ConfigError, match=message):
+        AsyncOmniEngine(pipeline)

@@ -8,6 +8,7 @@ from tests.engine.duplex.session.driver import LISTENING, kinds, loud
 from tests.engine.duplex.session.scripted_model import ScriptedModel, ScriptedPlugin
 from tests.engine.duplex.session.shell import read_now
 from tests.engine.fake_pool import Pools, pipeline
+from tests.engine.stage_models import ForwardTurn
 
 from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
 from omniduplex.engine.duplex.contracts import DuplexFence, StageWork, Submit
@@ -15,7 +16,8 @@ from omniduplex.engine.duplex.link import AbandonSession, DuplexSessionLink, Ses
 from omniduplex.engine.duplex.model_events import Listen, Projected
 from omniduplex.engine.duplex.plugin import DuplexModelSessionState
 from omniduplex.engine.duplex_orchestrator import DuplexOrchestrator
-from omniduplex.engine.messages import AddRequest
+from omniduplex.engine.messages import AddTurn
+from omniduplex.engine.turns import TurnChunk, TurnFailure
 from omniduplex.protocol.duplex import AppendAudio, CloseSession, DuplexSessionConfig
 from omniduplex.stages.messages import StageInput, StageOutput
 
@@ -99,11 +101,11 @@ def test_outputs_go_to_the_session_that_asked() -> None:
 
 def test_turn_requests_go_by_as_ever() -> None:
     async def check(engine: Engine) -> None:
-        outputs: list[StageOutput] = []
-        engine.orchestrator.dispatch(AddRequest(StageInput("turn"), outputs.append))
-        engine.pools[0].put_out("turn", finished=True)
-        engine.pools[1].put_out("turn", finished=True)
-        assert len(outputs) == 1
+        parts: list[TurnChunk | TurnFailure] = []
+        engine.orchestrator.dispatch(AddTurn("turn", ForwardTurn("turn", "in"), parts.append))
+        engine.pools[0].put_out("turn-0", finished=True)
+        engine.pools[1].put_out("turn-1", finished=True)
+        assert parts == [TurnChunk(text="out", finish_reason="stop")]
         assert await engine.events("a") == []
 
     running(check)
@@ -133,12 +135,12 @@ def test_a_closed_session_owns_nothing() -> None:
 
 def test_a_lost_worker_ends_the_sessions_it_carried_and_no_others() -> None:
     async def check(engine: Engine) -> None:
-        outputs: list[StageOutput] = []
-        engine.orchestrator.dispatch(AddRequest(StageInput("turn"), outputs.append))
-        engine.pools[0].loses(0, (ear("a"), "turn"), "it died")
+        parts: list[TurnChunk | TurnFailure] = []
+        engine.orchestrator.dispatch(AddTurn("turn", ForwardTurn("turn", "in"), parts.append))
+        engine.pools[0].loses(0, (ear("a"), "turn-0"), "it died")
 
         assert await engine.events("a") == ["ErrorEvent", "SessionExpired"]
-        assert [output.error for output in outputs] == ["it died"]
+        assert parts == [TurnFailure("it died")]
         assert await engine.events("b") == []
         engine.pools[0].put_out(ear("b"))
         assert await engine.events("b") == ["ListenDecision"]

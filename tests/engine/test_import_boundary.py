@@ -21,7 +21,12 @@ def loaded_by(module: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "module", ["omniduplex.engine.async_omni_engine", "omniduplex.entrypoints.async_omni"]
+    "module",
+    [
+        "omniduplex.engine.async_omni_engine",
+        "omniduplex.entrypoints.async_omni",
+        "omniduplex.entrypoints.omni",
+    ],
 )
 def test_the_turn_based_stack_knows_nothing_of_sessions(module: str) -> None:
     assert loaded_by(module) == ""

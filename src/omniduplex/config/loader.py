@@ -184,3 +184,5 @@ def _check_pipeline(config: PipelineConfig, origin: str) -> None:
         raise ConfigError(f"{origin}: stages: two have the same name: {', '.join(names)}")
     if config.session_mode == "duplex" and config.duplex_plugin is None:
         raise ConfigError(f"{origin}: session_mode: duplex needs a duplex_plugin")
+    if config.session_mode == "turn" and config.turn_plugin is None:
+        raise ConfigError(f"{origin}: session_mode: turn needs a turn_plugin")

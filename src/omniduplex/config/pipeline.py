@@ -1,4 +1,4 @@
-"""How a model is deployed: its stages, its session limits, and the deploy file that sets them."""
+"""How a model is deployed: its stages, its limits, and the deploy file that sets them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class DuplexSessionRuntimeConfig(
 
 
 class PipelineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A deployed model: its stages in order of flow, and the plugin that makes it duplex."""
+    """A deployed model: its stages in order of flow, and the plugins that speak with them."""
 
     name: Text
     model: Text
@@ -66,5 +66,9 @@ class PipelineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     stages: tuple[StageConfig, ...]
     duplex_plugin: ObjectPath | None = None
     """Dotted path `package.module:Class` of a `DuplexModelPlugin`."""
+    turn_plugin: ObjectPath | None = None
+    """Dotted path `package.module:Class` of a `TurnPlugin`."""
     session_mode: SessionMode = "duplex"
     duplex_session: DuplexSessionRuntimeConfig = DuplexSessionRuntimeConfig()
+    max_turns: PositiveInt = 8
+    """Turn requests that may run at the same time."""

@@ -3,55 +3,151 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
+import threading
+import uuid
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 from typing import TypeVar
 
+from omniduplex.config.errors import ConfigError
+from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.engine.channel import ChannelClosed
-from omniduplex.engine.messages import AbortRequests, AddRequest
+from omniduplex.engine.messages import AbortTurn, AddTurn
 from omniduplex.engine.omni_engine_base import OmniEngineBase
 from omniduplex.engine.orchestrator import Orchestrator
-from omniduplex.stages.messages import StageInput, StageOutput
+from omniduplex.engine.turn_audio import at_rate
+from omniduplex.engine.turn_plugin import Turn, TurnFeatures, load_turn_plugin
+from omniduplex.engine.turns import (
+    AnswerRequest,
+    SpeechRequest,
+    TranscriptionRequest,
+    TurnChunk,
+    TurnFailure,
+    TurnRefused,
+    TurnRequest,
+)
 
 TurnOrchestratorT = TypeVar("TurnOrchestratorT", bound=Orchestrator)
+OnPart = Callable[[TurnChunk | TurnFailure], None]
 
 
 class StageFailed(Exception):  # noqa: N818 - it reports the stage's failure, not the caller's
-    """A stage could not finish a request; the message is the stage's own."""
+    """A stage could not finish a turn; the message is the stage's own."""
+
+
+class _Reader:
+    """What a caller keeps of its turn."""
+
+    ended = False
+
+    def read(self, part: TurnChunk | TurnFailure) -> TurnChunk:
+        """Note whether the part is the last; raises `StageFailed` for a failure."""
+        self.ended = isinstance(part, TurnFailure) or part.finished
+        if isinstance(part, TurnFailure):
+            raise StageFailed(part.reason)
+        return part
 
 
 class TurnEngineBase(OmniEngineBase[TurnOrchestratorT]):
     """Turn requests over any orchestrator that admits them."""
 
-    async def generate(self, request: StageInput) -> AsyncIterator[StageOutput]:
-        """Run one request and yield the last stage's outputs; leaving early aborts it.
+    def __init__(self, pipeline: PipelineConfig) -> None:
+        super().__init__(pipeline)
+        self._turn_plugin = load_turn_plugin(pipeline)
+        self._room = threading.BoundedSemaphore(pipeline.max_turns)
+
+    @property
+    def turn_features(self) -> TurnFeatures:
+        """Which turn requests the deployment takes."""
+        return self._turn_plugin.features if self._turn_plugin else TurnFeatures()
+
+    async def generate(self, request: TurnRequest) -> AsyncGenerator[TurnChunk, None]:
+        """Run one turn and yield its chunks; closing the generator early aborts it.
 
         Raises:
+            TurnRefused: the deployment does not take it, or `max_turns` run already.
             StageFailed: a stage answered with an error or died.
         """
         loop = asyncio.get_running_loop()
-        outputs: asyncio.Queue[StageOutput] = asyncio.Queue()
-        finished = False
+        parts: asyncio.Queue[TurnChunk | TurnFailure] = asyncio.Queue()
 
-        def take(output: StageOutput) -> None:
-            loop.call_soon_threadsafe(outputs.put_nowait, output)
+        def take(part: TurnChunk | TurnFailure) -> None:
+            loop.call_soon_threadsafe(parts.put_nowait, part)
 
-        self.send(AddRequest(request, take))
+        with self._admitted():
+            turn_id, turn = await asyncio.to_thread(self._create, request)
+            with self._running(turn_id, turn, take) as reader:
+                while not reader.ended:
+                    yield reader.read(await parts.get())
+
+    def stream(self, request: TurnRequest) -> Generator[TurnChunk, None, None]:
+        """Do what `generate` does, for a caller without a loop: it blocks between chunks."""
+        parts: SimpleQueue[TurnChunk | TurnFailure] = SimpleQueue()
+        with (
+            self._admitted(),
+            self._running(*self._create(request), parts.put) as reader,
+        ):
+            while not reader.ended:
+                yield reader.read(parts.get())
+
+    async def active_turns(self) -> int:
+        """How many turns run; as the engine loop answers, it is alive."""
+        return await self.call(self._count_turns())
+
+    async def _count_turns(self) -> int:
+        return self.orchestrator.active_turns
+
+    @contextmanager
+    def _admitted(self) -> Iterator[None]:
+        if not self._room.acquire(blocking=False):
+            limit = self.pipeline.max_turns
+            raise TurnRefused("rate_limit_exceeded", f"{limit} requests run already; try later")
         try:
-            while not finished:
-                output = await outputs.get()
-                finished = output.finished or bool(output.error)
-                if output.error:
-                    raise StageFailed(output.error)
-                yield output
+            yield
         finally:
-            if not finished:
-                with contextlib.suppress(ChannelClosed):  # nothing runs any more
-                    self.send(AbortRequests((request.request_id,)))
+            self._room.release()
+
+    def _create(self, request: TurnRequest) -> tuple[str, Turn]:
+        plugin = self._turn_plugin
+        if plugin is None or not _is_taken(request, plugin.features):
+            kind = type(request).__name__
+            raise TurnRefused("unsupported", f"{self.pipeline.model} takes no {kind}")
+        turn_id = f"turn-{uuid.uuid4().hex}"
+        return turn_id, plugin.create_turn(turn_id, at_rate(request, plugin.input_rate_hz))
+
+    @contextmanager
+    def _running(self, turn_id: str, turn: Turn, on_part: OnPart) -> Iterator[_Reader]:
+        reader = _Reader()
+        try:
+            self.send(AddTurn(turn_id, turn, on_part))
+        except ChannelClosed as error:
+            raise StageFailed("the engine is not running") from error
+        try:
+            yield reader
+        finally:
+            if not reader.ended:
+                with suppress(ChannelClosed):  # nothing runs any more
+                    self.send(AbortTurn(turn_id))
+
+
+def _is_taken(request: TurnRequest, features: TurnFeatures) -> bool:
+    match request:
+        case AnswerRequest():
+            return features.supports_chat_completions
+        case SpeechRequest():
+            return features.supports_speech
+        case TranscriptionRequest():
+            return features.supports_transcription
 
 
 class AsyncOmniEngine(TurnEngineBase[Orchestrator]):
     """The turn-based engine."""
+
+    def __init__(self, pipeline: PipelineConfig) -> None:
+        super().__init__(pipeline)
+        if pipeline.turn_plugin is None or pipeline.session_mode != "turn":
+            raise ConfigError(f"pipeline {pipeline.name!r} is not deployed for turn requests")
 
     def _create_orchestrator(self) -> Orchestrator:
         return Orchestrator(self.pipeline)

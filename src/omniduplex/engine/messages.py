@@ -6,17 +6,19 @@ from collections.abc import Callable
 
 import msgspec
 
-from omniduplex.stages.messages import StageInput, StageOutput
+from omniduplex.engine.turn_plugin import Turn
+from omniduplex.engine.turns import TurnChunk, TurnFailure
 
 
-class AddRequest(msgspec.Struct, frozen=True):
-    """Run this input through the pipeline; `on_output` gets the last stage's outputs."""
+class AddTurn(msgspec.Struct, frozen=True):
+    """Run this turn; `on_part` gets its chunks, or the failure that ends it."""
 
-    request: StageInput
-    on_output: Callable[[StageOutput], None]
+    turn_id: str
+    turn: Turn
+    on_part: Callable[[TurnChunk | TurnFailure], None]
 
 
-class AbortRequests(msgspec.Struct, frozen=True, gc=False):
-    """Forget these requests; nothing more comes out for them."""
+class AbortTurn(msgspec.Struct, frozen=True, gc=False):
+    """Forget this turn; nothing more comes out of it."""
 
-    request_ids: tuple[str, ...]
+    turn_id: str

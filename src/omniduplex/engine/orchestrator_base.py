@@ -83,10 +83,6 @@ class OrchestratorBase(ABC):
             pool.submit(StageAbort(request_ids))
         self._cleanup_request_ids(request_ids)
 
-    def _next_stage(self, stage_id: int) -> int | None:
-        index = self._stage_ids.index(stage_id) + 1
-        return self._stage_ids[index] if index < len(self._stage_ids) else None
-
     def _route_output(self, stage_id: int, output: StageOutput) -> None:
         """The one place where stage outputs arrive; a failure of one leaves the others alone."""
         try:

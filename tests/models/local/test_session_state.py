@@ -20,6 +20,7 @@ from omniduplex.engine.duplex.model_events import (
     UserTurnEnded,
 )
 from omniduplex.engine.duplex.plugin import PromptMessage, ResponsePrompt
+from omniduplex.models.local.answer_path import LISTEN_STAGE, SPEAK_STAGE
 from omniduplex.models.local.messages import (
     AnswerEnded,
     AnswerText,
@@ -40,12 +41,7 @@ from omniduplex.models.local.messages import (
     decode_to_listen,
     encode,
 )
-from omniduplex.models.local.session_state import (
-    LISTEN_STAGE,
-    SPEAK_STAGE,
-    LocalSessionState,
-    ear_settings,
-)
+from omniduplex.models.local.session_state import LocalSessionState, ear_settings
 from omniduplex.protocol.duplex import DuplexSessionConfig, TurnDetection
 from omniduplex.stages.messages import StageInput, StageOutput
 

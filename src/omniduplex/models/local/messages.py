@@ -59,7 +59,11 @@ class StartAnswer(msgspec.Struct, frozen=True, array_like=True, tag=4):
     prompt: ResponsePrompt
 
 
-ToListen = ConfigureEar | CommitInput | ClearInput | StartAnswer
+class Transcribe(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """Recognise the audio beside this, 16 kHz and of any length; the request is its own."""
+
+
+ToListen = ConfigureEar | CommitInput | ClearInput | StartAnswer | Transcribe
 
 
 class SpeechBegan(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -120,7 +124,13 @@ class AnswerEnded(msgspec.Struct, frozen=True, array_like=True, tag=9):
     completion_tokens: int | None = None
 
 
-FromListen = Heard | AnswerText | ToolCalled | AnswerEnded
+class Transcribed(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """All words of a `Transcribe`."""
+
+    transcript: str
+
+
+FromListen = Heard | AnswerText | ToolCalled | AnswerEnded | Transcribed
 
 _encoder = msgspec.msgpack.Encoder()
 _to_listen: msgspec.msgpack.Decoder[ToListen] = msgspec.msgpack.Decoder(ToListen)

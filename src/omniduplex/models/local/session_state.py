@@ -25,6 +25,13 @@ from omniduplex.engine.duplex.model_events import (
     UserTurnEnded,
 )
 from omniduplex.engine.duplex.plugin import DuplexModelSessionState, ResponsePrompt
+from omniduplex.models.local.answer_path import (
+    LISTEN_STAGE,
+    AnswerPath,
+    AnswerStep,
+    Said,
+    ToStage,
+)
 from omniduplex.models.local.messages import (
     AnswerEnded,
     AnswerText,
@@ -37,9 +44,9 @@ from omniduplex.models.local.messages import (
     KeptListening,
     SpeechBegan,
     SpeechWentOn,
-    StartAnswer,
     ToListen,
     ToolCalled,
+    Transcribed,
     TurnDrafted,
     TurnEnded,
     decode_from_listen,
@@ -52,8 +59,6 @@ from omniduplex.protocol.duplex import (
     Usage,
 )
 from omniduplex.stages.messages import StageInput, StageOutput
-
-LISTEN_STAGE, SPEAK_STAGE = 0, 1
 
 # Silence in ms that ends a turn which sounds complete, and one which does not.
 HOLDS_MS = {"high": (200, 600), "medium": (300, 1000), "auto": (300, 1000), "low": (500, 2000)}
@@ -79,18 +84,12 @@ def ear_settings(config: DuplexSessionConfig) -> EarSettings:
     return settings
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class _Answer:
     """A response on its way through both stages."""
 
     key: str
-    epoch: int
-    speak: bool
-    listen_id: str
-    speak_id: str
-    voiced: bool = False
-    """Whether stage 1 has work for it."""
-    ended: AnswerEnded | None = None
+    path: AnswerPath
 
 
 class LocalSessionState(DuplexModelSessionState):
@@ -131,19 +130,16 @@ class LocalSessionState(DuplexModelSessionState):
         self, fence: DuplexFence, key: str, prompt: ResponsePrompt
     ) -> Sequence[StageWork]:
         """Have stage 0 write the answer."""
-        answer = _Answer(
-            key=key,
-            epoch=fence.epoch,
-            speak=prompt.speak,
+        path = AnswerPath(
             listen_id=fence.request_id(f"stage0-{key}"),
             speak_id=fence.request_id(f"stage1-{key}"),
+            epoch=fence.epoch,
+            speak=prompt.speak,
         )
+        answer = _Answer(key, path)
         self._answers[key] = answer
-        self._by_request |= {answer.listen_id: answer, answer.speak_id: answer}
-        message = StageInput(
-            answer.listen_id, fence.epoch, final=True, data=encode(StartAnswer(prompt))
-        )
-        return (Submit(LISTEN_STAGE, message),)
+        self._by_request |= dict.fromkeys(path.request_ids, answer)
+        return (_submit(path.start(prompt)),)
 
     def plan_cancel(self, fence: DuplexFence, key: str) -> Sequence[StageWork]:
         """Stop both stages' work on the response, and nothing else."""
@@ -151,7 +147,7 @@ class LocalSessionState(DuplexModelSessionState):
         if answer is None:
             return ()
         self._forget(answer)
-        return (Abort((answer.listen_id, answer.speak_id)),)
+        return (Abort(answer.path.request_ids),)
 
     def plan_close(self) -> Sequence[StageWork]:
         """Close the ear and stop all answers."""
@@ -177,10 +173,7 @@ class LocalSessionState(DuplexModelSessionState):
             self._turn_metrics = {}
         if output.metrics:
             events.append(ResponseMetrics(answer.key, stage_id, output.metrics))
-        if stage_id == SPEAK_STAGE:
-            events += self._project_speech(answer, output)
-        else:
-            events += self._project_answer(answer, output)
+        events += [self._project_step(answer, step) for step in answer.path.take(stage_id, output)]
         return events
 
     def _to_ear(self, *, pcm: bytes = b"", data: bytes = b"") -> Sequence[StageWork]:
@@ -193,8 +186,8 @@ class LocalSessionState(DuplexModelSessionState):
 
     def _project_ear(self, output: StageOutput) -> Sequence[Projected]:
         heard = decode_from_listen(output.data)
-        if isinstance(heard, AnswerText | ToolCalled | AnswerEnded):
-            raise TypeError(f"the ear told {heard}, which is an answer's to tell")
+        if isinstance(heard, AnswerText | ToolCalled | AnswerEnded | Transcribed):
+            raise TypeError(f"the ear told {heard}, which is not its to tell")
         if isinstance(heard, KeptListening) and self._answers:
             return ()  # an answer runs: the decision was to speak
         if isinstance(heard, SpeechBegan):
@@ -204,30 +197,18 @@ class LocalSessionState(DuplexModelSessionState):
             self._turn_metrics = output.metrics
         return (_user_event(heard),)
 
-    def _project_answer(self, answer: _Answer, output: StageOutput) -> list[Projected]:
-        match decode_from_listen(output.data):
-            case AnswerText() if answer.speak:
-                answer.voiced = True
-                return [_speak(answer, output.text)]
-            case AnswerText():
-                return [ResponseText(answer.key, output.text)]
+    def _project_step(self, answer: _Answer, step: AnswerStep) -> Projected:
+        match step:
+            case ToStage():
+                return _submit(step)
+            case Said(text, pcm, rate_hz):
+                if answer.path.speak:
+                    return ResponseAudio(answer.key, pcm, rate_hz, text)
+                return ResponseText(answer.key, text)
             case ToolCalled(call_id, name, arguments):
-                return [FunctionCall(answer.key, call_id, name, arguments)]
-            case AnswerEnded() as ended:
-                answer.ended = ended
-                if answer.voiced:
-                    return [_speak(answer, "", final=True)]
-                return [self._finish(answer, ended)]
-            case heard:
-                raise TypeError(f"an answer told {heard}, which is the ear's to tell")
-
-    def _project_speech(self, answer: _Answer, output: StageOutput) -> list[Projected]:
-        events: list[Projected] = []
-        if output.pcm or output.text:
-            events.append(ResponseAudio(answer.key, output.pcm, output.sample_rate_hz, output.text))
-        if output.finished and answer.ended:
-            events.append(self._finish(answer, answer.ended))
-        return events
+                return FunctionCall(answer.key, call_id, name, arguments)
+            case AnswerEnded():
+                return self._finish(answer, step)
 
     def _finish(self, answer: _Answer, ended: AnswerEnded) -> ModelEvent:
         self._forget(answer)
@@ -238,18 +219,17 @@ class LocalSessionState(DuplexModelSessionState):
         # The other stage may still be at work on it.
         return (
             ResponseFailed(answer.key, error),
-            Abort((answer.listen_id, answer.speak_id)),
+            Abort(answer.path.request_ids),
         )
 
     def _forget(self, answer: _Answer) -> None:
         del self._answers[answer.key]
-        del self._by_request[answer.listen_id]
-        del self._by_request[answer.speak_id]
+        for request_id in answer.path.request_ids:
+            del self._by_request[request_id]
 
 
-def _speak(answer: _Answer, text: str, *, final: bool = False) -> Submit:
-    message = StageInput(answer.speak_id, answer.epoch, text=text, final=final)
-    return Submit(SPEAK_STAGE, message)
+def _submit(step: ToStage) -> Submit:
+    return Submit(step.stage_id, step.message)
 
 
 def _usage(ended: AnswerEnded) -> Usage | None:

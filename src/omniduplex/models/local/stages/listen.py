@@ -15,6 +15,7 @@ from omniduplex.models.local.messages import (
     CommitInput,
     ConfigureEar,
     StartAnswer,
+    Transcribe,
     TurnEnded,
     decode_to_listen,
     encode,
@@ -22,6 +23,7 @@ from omniduplex.models.local.messages import (
 from omniduplex.models.local.stages.answers import Answers
 from omniduplex.models.local.stages.ear import Ear
 from omniduplex.models.local.stages.listen_parts import ListenOptions, ListenParts, load_parts
+from omniduplex.models.local.stages.transcriptions import Transcriptions
 from omniduplex.models.local.stages.turns import Action, Drop, Judge, Recognise, Tell
 from omniduplex.stages.messages import StageAbort, StageInput, StageMessage, StageOutput
 from omniduplex.stages.model import Emit, StageModel
@@ -68,6 +70,9 @@ class ListenStage(StageModel):
             instructions=self.options.instructions,
             temperature=self.options.temperature,
         )
+        self._transcriptions = Transcriptions(
+            self._parts.recognise, self._parts.recognition_pool, self.emit
+        )
 
     def step(self, batch: Sequence[StageMessage]) -> None:
         """Hear all new audio and take all orders, in the order in which they came."""
@@ -88,6 +93,7 @@ class ListenStage(StageModel):
         with self._lock:
             self._abort(tuple(self._listeners))
         self._answers.close()
+        self._transcriptions.close()
         parts = self._parts
         for pool in (parts.recognition_pool, parts.judge_pool, parts.answer_pool):
             pool.shutdown(cancel_futures=True)
@@ -99,11 +105,15 @@ class ListenStage(StageModel):
             for job in listener.jobs.values() if listener else ():
                 job.cancel()
         self._answers.abort(request_ids)
+        self._transcriptions.abort(request_ids)
 
     def _obey(self, message: StageInput) -> None:
         order = decode_to_listen(message.data)
         if isinstance(order, StartAnswer):
             self._answers.start(message.request_id, message.epoch, order.prompt)
+            return
+        if isinstance(order, Transcribe):
+            self._transcriptions.start(message.request_id, message.epoch, message.pcm)
             return
         listener = self._listeners.get(message.request_id)
         if isinstance(order, ConfigureEar) and listener is None:
