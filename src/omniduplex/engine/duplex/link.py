@@ -6,7 +6,7 @@ import msgspec
 
 from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
 from omniduplex.engine.duplex.output_buffer import DuplexOutputBuffer
-from omniduplex.protocol.duplex import AppendAudio, DuplexCommand, DuplexError
+from omniduplex.protocol.duplex import AppendAudio, CreateItem, DuplexCommand, DuplexError
 
 
 class DuplexSessionLink:
@@ -48,6 +48,8 @@ class DuplexSessionLink:
 
 def input_bytes(command: DuplexCommand) -> int:
     """What a command counts against the input limit: bytes of audio and of base64 video."""
+    if isinstance(command, CreateItem):
+        return sum(len(part.audio) for part in command.item.content if part.audio)
     if not isinstance(command, AppendAudio):
         return 0
     return len(command.audio) + sum(len(frame) for frame in command.video_frames)

@@ -20,6 +20,18 @@ class UserSpeechStarted(msgspec.Struct, frozen=True, gc=False):
     audio_start_ms: int
 
 
+class UserSpeechProgress(msgspec.Struct, frozen=True, gc=False):
+    """The user goes on speaking over an answer (see `plan_overlap`).
+
+    `speech_ms` of speech so far in this utterance, its level in dBFS (RMS of the loud part), and
+    what was recognised of it so far; None while nothing was.
+    """
+
+    speech_ms: float
+    level_dbfs: float
+    transcript: str | None = None
+
+
 class UserTurnDraft(msgspec.Struct, frozen=True, gc=False):
     """The user fell silent and may be done: `transcript` is what was said so far.
 
@@ -41,12 +53,34 @@ class UserTurnEnded(msgspec.Struct, frozen=True, gc=False):
     transcript: str
 
 
+class UserTurnUnheard(msgspec.Struct, frozen=True, gc=False):
+    """The user's turn is over, but recognition failed: that there were words is all that is known.
+
+    `message` says what failed.
+    """
+
+    audio_end_ms: int
+    message: str
+
+
 class UserTranscript(msgspec.Struct, frozen=True, gc=False):
-    """The words of a turn that the client committed, by the item id given to `plan_commit`."""
+    """The words of audio that the client committed or put into an item.
+
+    Names it as `plan_commit` or `plan_recognise` did.
+    """
 
     item_id: str
     transcript: str
     seconds: float = 0.0
+    content_index: int = 0
+
+
+class UserTranscriptFailed(msgspec.Struct, frozen=True, gc=False):
+    """Instead of a `UserTranscript`: the words cannot be recognised; `message` says what failed."""
+
+    item_id: str
+    message: str
+    content_index: int = 0
 
 
 class Listen(msgspec.Struct, frozen=True, gc=False):
@@ -111,10 +145,13 @@ class ResponseFailed(msgspec.Struct, frozen=True, gc=False):
 
 ModelEvent = (
     UserSpeechStarted
+    | UserSpeechProgress
     | UserTurnDraft
     | UserSpeechResumed
     | UserTurnEnded
+    | UserTurnUnheard
     | UserTranscript
+    | UserTranscriptFailed
     | Listen
     | Speak
     | ResponseText

@@ -28,6 +28,8 @@ class PromptMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str = ""
+    images: tuple[str, ...] = ()
+    """Data URLs of JPEG or PNG; only for a model that takes images."""
     tool_calls: tuple[PromptToolCall, ...] = ()
     tool_call_id: str | None = None
 
@@ -71,6 +73,16 @@ class DuplexModelSessionState(ABC):
     def plan_commit(self, fence: DuplexFence, item_id: str) -> Sequence[StageWork]:
         """The client ended the user's turn by itself; the words may follow as `UserTranscript`."""
 
+    def plan_recognise(
+        self, fence: DuplexFence, item_id: str, content_index: int, pcm: bytes
+    ) -> Sequence[StageWork]:
+        """Work that finds the words of audio beside the stream, to follow as `UserTranscript`.
+
+        `pcm` is int16 mono at the plugin's `input_rate_hz`. Only asked of a plugin that says that
+        it `recognises_items`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} recognises no items")
+
     @abstractmethod
     def plan_clear(self, fence: DuplexFence) -> Sequence[StageWork]:
         """Open input is dropped: forget the utterance, keep the input clock."""
@@ -84,6 +96,14 @@ class DuplexModelSessionState(ABC):
     @abstractmethod
     def plan_cancel(self, fence: DuplexFence, key: str) -> Sequence[StageWork]:
         """Stop the response `key`; `fence` already holds the new epoch."""
+
+    def plan_overlap(self, fence: DuplexFence, *, active: bool) -> Sequence[StageWork]:
+        """The user has begun to speak over an answer: is it to be judged before it ends?
+
+        While active, an ear that can reports `UserSpeechProgress` about every 100 ms of speech,
+        and the words as soon as it has some. A model that cannot does nothing.
+        """
+        return ()
 
     @abstractmethod
     def plan_close(self) -> Sequence[StageWork]:
@@ -99,6 +119,10 @@ class DuplexModelPlugin(ABC):
 
     input_rate_hz: ClassVar[int]
     """Rate of the audio that `plan_append` gets, in Hz."""
+    recognises_items: ClassVar[bool] = False
+    """Whether audio may come inside an item, beside the stream."""
+    refused_options: ClassVar[frozenset[str]] = frozenset()
+    """Fields of a `response.create` that no prompt can make this model follow."""
 
     def __init__(self, pipeline: PipelineConfig) -> None:
         self.pipeline = pipeline

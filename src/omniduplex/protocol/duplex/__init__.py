@@ -95,11 +95,14 @@ from omniduplex.protocol.duplex.formats import (
     format_object,
     is_g711,
     parse_append_format,
+    read_output_format,
 )
 from omniduplex.protocol.duplex.session_config import (
     apply_patch,
     default_config,
     read_max_tokens,
+    read_tool_choice,
+    read_voice,
 )
 from omniduplex.protocol.duplex.session_object import session_object
 from omniduplex.protocol.duplex.session_patch import (
@@ -143,8 +146,8 @@ from omniduplex.protocol.realtime.commands import (
     TruncateItem,
 )
 from omniduplex.protocol.realtime.conversation_events import (
-    Conversation,
     ConversationCreated,
+    ConversationObject,
     DurationUsage,
     ItemAdded,
     ItemCreated,
@@ -228,8 +231,8 @@ __all__ = [
     "ContentPart",
     "ContentPartAdded",
     "ContentPartDone",
-    "Conversation",
     "ConversationCreated",
+    "ConversationObject",
     "CreateItem",
     "CreateResponse",
     "DeleteItem",
@@ -359,6 +362,9 @@ __all__ = [
     "parse_append_format",
     "project",
     "read_max_tokens",
+    "read_output_format",
+    "read_tool_choice",
+    "read_voice",
     "resolve_signal",
     "session_object",
     "turn_detection_object",

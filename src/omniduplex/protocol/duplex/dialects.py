@@ -53,8 +53,10 @@ def _duplex_response(response: DuplexResponse, facts: dict[str, Any]) -> DuplexR
     shown = response.modalities
     if shown is UNSET and modalities is not UNSET:
         shown = tuple(name for name in ("audio", "text") if name in modalities)
-    metadata = {**(response.metadata or {}), **facts}
-    return structs.replace(response, modalities=shown, facts=UNSET, metadata=metadata or None)
+    metadata = {**(response.metadata or {}), **facts} or None
+    return structs.replace(
+        response, modalities=shown, facts=UNSET, conversation_id=UNSET, metadata=metadata or None
+    )
 
 
 def _duplex_created(event: ResponseCreated) -> ResponseCreated:

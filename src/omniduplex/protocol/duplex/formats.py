@@ -22,6 +22,7 @@ from omniduplex.protocol.realtime.session import AudioFormatObject
 MIN_RATE_HZ = 8_000
 MAX_RATE_HZ = 192_000
 G711_RATE_HZ = 8_000
+OUTPUT_RATE_HZ = 24_000
 
 _ENCODINGS: dict[str, Encoding] = {
     "pcm16": "pcm16",
@@ -134,6 +135,26 @@ def parse_append_format(command: AppendAudio, session_format: AudioFormat) -> Au
     if rate_hz is not None:
         given = msgspec.structs.replace(given, rate_hz=rate_hz)
     return complete_format(session_format, given, pcm_rate_hz=AudioFormat().rate_hz)
+
+
+def read_output_format(current: AudioFormat, *given: tuple[str, Any]) -> AudioFormat:
+    """Return the format of one response: the first that is given by its path, else `current`.
+
+    Raises:
+        DuplexError: `unsupported_audio_format` naming the field.
+    """
+    param, value = next((one for one in given if one[1] not in (None, UNSET)), ("", None))
+    if value is None:
+        return current
+    try:
+        named: str | FormatPatch = msgspec.convert(value, str | FormatPatch)
+    except msgspec.ValidationError as error:
+        raise DuplexError("unsupported_audio_format", f"{error}", param=param) from None
+    read = read_format(named, param)
+    if read.encoding == "pcm_f32le":
+        message = "pcm_f32le is an input format only."
+        raise DuplexError("unsupported_audio_format", message, param=param)
+    return complete_format(current, read, pcm_rate_hz=OUTPUT_RATE_HZ)
 
 
 def patch_formats(

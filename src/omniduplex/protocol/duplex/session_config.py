@@ -183,7 +183,7 @@ def _output(config: DuplexSessionConfig, patch: SessionPatch) -> dict[str, Any]:
         ("session.audio.output.voice", outgoing.voice), ("session.voice", patch.voice)
     )
     if voice is not UNSET:
-        changes["voice"] = _voice(voice, param)
+        changes["voice"] = read_voice(voice, param)
     param, speed = first_given(
         ("session.audio.output.speed", outgoing.speed), ("session.speed", patch.speed)
     )
@@ -201,7 +201,8 @@ def _modalities(names: tuple[str, ...], param: str) -> tuple[Modality, ...]:
     return tuple(dict.fromkeys(_MODALITIES[name] for name in names))
 
 
-def _voice(voice: str | dict[str, Any] | None, param: str) -> str | None:
+def read_voice(voice: str | dict[str, Any] | None, param: str) -> str | None:
+    """Return the name of a voice, which an object may hold. Raises DuplexError."""
     name = voice.get("id") if isinstance(voice, dict) else voice
     if (name is not None and not isinstance(name, str)) or (isinstance(voice, dict) and not name):
         raise DuplexError("bad_event", "A voice object needs a string `id`.", param=param)

@@ -10,7 +10,7 @@ from omniduplex.protocol.realtime.events import RealtimeEvent
 from omniduplex.protocol.realtime.items import Item
 
 
-class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+class ConversationObject(msgspec.Struct, frozen=True, kw_only=True):
     """The one conversation of a session."""
 
     id: str
@@ -20,7 +20,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
 class ConversationCreated(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.created"):
     """The session's conversation is there; the API tells it in its beta alone."""
 
-    conversation: Conversation
+    conversation: ConversationObject
 
 
 class ItemAdded(RealtimeEvent, frozen=True, kw_only=True, tag="conversation.item.added"):

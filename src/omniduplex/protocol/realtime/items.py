@@ -54,11 +54,14 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ItemInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An item as a client may send it: everything but the content has a default."""
+    """An item as a client may send it: everything but the content has a default.
+
+    An `item_reference` names an item of the conversation; it stands in a response's input alone.
+    """
 
     id: str | None = None
     object: str | None = None
-    type: ItemType = "message"
+    type: ItemType | Literal["item_reference"] = "message"
     status: ItemStatus | None = None
     role: Role = "user"
     content: tuple[ContentPart, ...] = ()

@@ -15,8 +15,11 @@ from omniduplex.protocol.duplex import (
     ItemCreated,
     ItemDeleted,
     ItemDone,
+    OutputCleared,
     OutputItemAdded,
     OutputItemDone,
+    OutputStarted,
+    OutputStopped,
     PlaybackAcknowledged,
     PlaybackCursor,
     RateLimitsUpdated,
@@ -62,6 +65,7 @@ class ContractWatcher:
         self._in_progress: set[str] = set()
         self._epoch = 0
         self._closed = False
+        self._playing: str | None = None
         self._previous: DuplexEvent | None = None
 
     @property
@@ -92,6 +96,8 @@ class ContractWatcher:
                 self._done(event)
             case PlaybackAcknowledged():
                 _check_cursor(event.event.playback)
+            case OutputStarted() | OutputStopped() | OutputCleared():
+                self._of_loudspeaker(event)
             case _ if isinstance(event, OfResponse):
                 self._of_response(event)
             case _:
@@ -121,6 +127,23 @@ class ContractWatcher:
             assert epoch >= self._epoch, "the epoch fell"
             self._epoch = epoch
 
+    def _of_loudspeaker(self, event: OutputStarted | OutputStopped | OutputCleared) -> None:
+        """One response plays at a time; what has stopped plays no more.
+
+        What is stopped while it is made is not heard of again, but in the OpenAI dialect.
+        """
+        match event:
+            case OutputStarted():
+                assert self._playing is None, "two responses play at a time"
+                assert event.response_id in self._answers
+                self._playing = event.response_id
+            case OutputStopped():
+                assert event.response_id == self._playing, "what does not play cannot stop"
+                assert event.response_id not in self._answers, "more of it may come"
+                self._playing = None
+            case OutputCleared() if event.response_id == self._playing:
+                self._playing = None
+
     # -- responses --------------------------------------------------------------------------
 
     def _created(self, event: ResponseCreated) -> None:
@@ -138,6 +161,8 @@ class ContractWatcher:
         assert event.response.status != "in_progress"
         details = event.response.status_details
         assert (details is None) == (event.response.status == "completed")
+        if event.response.status in ("cancelled", "failed") and event.response_id == self._playing:
+            self._playing = None
         message = f"item_{event.response_id}"
         if event.response.status == "failed" and message in self._order:
             # A failed answer leaves the conversation without a word.

@@ -20,14 +20,21 @@ from omniduplex.engine.duplex.model_events import (
     UserSpeechResumed,
     UserSpeechStarted,
     UserTranscript,
+    UserTranscriptFailed,
     UserTurnDraft,
     UserTurnEnded,
+    UserTurnUnheard,
 )
 from omniduplex.engine.duplex.plugin import ResponsePrompt
 from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.engine.duplex.session.effects import Effect, Emit, Ended, Prepare
+from omniduplex.engine.duplex.session.effects import Effect, Emit, Ended, Prepare, SetTimer
 from omniduplex.engine.duplex.session.engine_session import DuplexEngineSession
-from omniduplex.engine.duplex.session.inputs import AudioReady, SessionInput, StageResult
+from omniduplex.engine.duplex.session.inputs import (
+    AudioReady,
+    SessionInput,
+    StageResult,
+    TimerFired,
+)
 from omniduplex.protocol.duplex import (
     AppendAudio,
     AudioDelta,
@@ -98,6 +105,7 @@ class SessionDriver:
         self.effects: list[Effect] = []
         self.log: list[DuplexEvent] = []
         self.preparing: list[Prepare] = []
+        self.wakes_at: float | None = None
         self._shown = 0
         self._ids: Counter[str] = Counter()
         self.session = DuplexEngineSession(
@@ -123,6 +131,9 @@ class SessionDriver:
         self.effects += effects
         self.log += [effect.event for effect in effects if isinstance(effect, Emit)]
         self.preparing += [effect for effect in effects if isinstance(effect, Prepare)]
+        for effect in effects:
+            if isinstance(effect, SetTimer):
+                self.wakes_at = effect.at
 
     # -- what happens -----------------------------------------------------------------------
 
@@ -135,8 +146,13 @@ class SessionDriver:
         self.feed(command)
 
     def passes(self, ms: float) -> None:
-        """Time goes by."""
-        self.clock += ms / 1000
+        """Time goes by, and the timer that the session set goes off on its way."""
+        end = self.clock + ms / 1000
+        while self.wakes_at is not None and self.wakes_at <= end:
+            self.clock = max(self.clock, self.wakes_at)
+            self.wakes_at = None
+            self.feed(TimerFired())
+        self.clock = end
 
     def append(self, ms: float = 200, *, pcm: bytes | None = None, **hints: Any) -> None:
         """The client sends audio; speech unless `pcm` says otherwise."""
@@ -185,9 +201,17 @@ class SessionDriver:
         self.user_speaks()
         self.user_turn_ends(words)
 
-    def transcript(self, item_id: str, words: str) -> None:
+    def transcript(self, item_id: str, words: str, content_index: int = 0) -> None:
         """The words of a committed turn are known."""
-        self.model_says(UserTranscript(item_id, words, 1.0))
+        self.model_says(UserTranscript(item_id, words, 1.0, content_index))
+
+    def unheard(self, item_id: str) -> None:
+        """The words of a committed turn cannot be recognised."""
+        self.model_says(UserTranscriptFailed(item_id, "the recogniser broke"))
+
+    def user_turn_unheard(self, at_ms: int = 1000) -> None:
+        """The ear is sure that the user is done, and that is all it knows."""
+        self.model_says(UserTurnUnheard(at_ms, "the recogniser broke"))
 
     def model_audio(self, ms: float = 200, text: str = "", *, key: str | None = None) -> None:
         """The model speaks."""

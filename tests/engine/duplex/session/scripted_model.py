@@ -31,6 +31,8 @@ class ScriptedModel(DuplexModelSessionState):
         self.cancelled: list[str] = []
         self.cancel_epochs: list[int] = []
         self.commits: list[str] = []
+        self.recognising: list[tuple[str, int, bytes]] = []
+        """Audio of items, by item id and index of the part."""
         self.heard = b""
         """All audio, but for what a clear made it forget."""
         self.clears = 0
@@ -56,6 +58,12 @@ class ScriptedModel(DuplexModelSessionState):
     def plan_commit(self, fence: DuplexFence, item_id: str) -> Sequence[StageWork]:
         self.commits.append(item_id)
         return (work(f"commit {item_id}"),)
+
+    def plan_recognise(
+        self, fence: DuplexFence, item_id: str, content_index: int, pcm: bytes
+    ) -> Sequence[StageWork]:
+        self.recognising.append((item_id, content_index, pcm))
+        return (work(f"recognise {item_id} {content_index}"),)
 
     def plan_clear(self, fence: DuplexFence) -> Sequence[StageWork]:
         self.clears += 1
@@ -90,6 +98,7 @@ class ScriptedPlugin(DuplexModelPlugin):
     """Refuses one voice; makes the model that the test already holds."""
 
     input_rate_hz = RATE_HZ
+    recognises_items = True
 
     def __init__(
         self, pipeline: PipelineConfig = PIPELINE, *, model: ScriptedModel | None = None
@@ -97,9 +106,16 @@ class ScriptedPlugin(DuplexModelPlugin):
         super().__init__(pipeline)
         self.model = model or ScriptedModel()
         self.can_barge_in = True
+        self.needs_speech = False
+        self.sees = False
 
     def capabilities(self, max_sessions: int) -> DuplexCapabilities:
-        return DuplexCapabilities(supports_audio_truncate=True, supports_barge_in=self.can_barge_in)
+        return DuplexCapabilities(
+            supports_audio_truncate=True,
+            supports_barge_in=self.can_barge_in,
+            supports_text_only_turn=not self.needs_speech,
+            supports_image_input=self.sees,
+        )
 
     def validate_config(self, config: DuplexSessionConfig) -> None:
         if config.voice == REFUSED_VOICE:

@@ -60,6 +60,46 @@ class HandExecutor(Executor):
                 future.set_exception(error)
 
 
+class FakeTimer:
+    """A call that a fake clock will make."""
+
+    def __init__(self, at: float, callback: Callable[[], None]) -> None:
+        self.at = at
+        self.callback = callback
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class FakeClock:
+    """Time that goes by when the test says so; what is due then is called."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._timers: list[FakeTimer] = []
+
+    def time(self) -> float:
+        return self.now
+
+    @property
+    def waiting(self) -> list[FakeTimer]:
+        return [timer for timer in self._timers if not timer.cancelled]
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> FakeTimer:
+        self._timers.append(FakeTimer(self.now + delay_s, callback))
+        return self._timers[-1]
+
+    def passes(self, seconds: float) -> None:
+        end = self.now + seconds
+        while due := [timer for timer in self.waiting if timer.at <= end]:
+            timer = min(due, key=lambda one: one.at)
+            self.now = max(self.now, timer.at)
+            timer.cancel()
+            timer.callback()
+        self.now = end
+
+
 async def read_now(link: DuplexSessionLink) -> list[DuplexEvent]:
     """All that a reader finds now, up to the closing event."""
     events: list[DuplexEvent] = []

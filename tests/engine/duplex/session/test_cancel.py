@@ -4,7 +4,7 @@ import pytest
 from tests.engine.duplex.session.driver import SessionDriver, kinds
 
 from omniduplex.engine.duplex.contracts import Abort
-from omniduplex.engine.duplex.session.effects import DropQueuedAudio, Emit
+from omniduplex.engine.duplex.session.effects import DropQueuedAudio, Emit, SetTimer
 from omniduplex.protocol.duplex import (
     AckPlayback,
     BargeIn,
@@ -225,9 +225,10 @@ def test_b21_clearing_a_finished_answer_releases_its_playback(driver: SessionDri
     driver.send(ClearOutputAudio())
     assert driver.kinds() == ["OutputCleared"]
     assert driver.last(OutputCleared).response_id == "resp_1"
-    assert driver.effects[-2:] == [
+    assert driver.effects[-3:] == [
         DropQueuedAudio("resp_1"),
         Emit(OutputCleared(response_id="resp_1")),
+        SetTimer(None),
     ]
     assert driver.session.epoch == 0
 

@@ -36,6 +36,7 @@ from omniduplex.protocol.duplex import (
     TranscriptionCompleted,
 )
 
+WORDS = ["TranscriptionDelta", "TranscriptionCompleted"]
 ITEM = ["ItemAdded", "ItemCreated", "InputCommitted"]
 ANSWER = ["ResponseCreated", "ItemAdded", "ItemCreated", "OutputItemAdded", "ContentPartAdded"]
 
@@ -48,6 +49,7 @@ def test_a_turn_heard_to_its_end_is_committed_and_answered(driver: SessionDriver
         "SpeechStarted",
         "SpeechStopped",
         *ITEM,
+        "TranscriptionDelta",
         "TranscriptionCompleted",
         "ItemDone",
         *ANSWER,
@@ -62,10 +64,11 @@ def test_the_openai_dialect_hears_of_the_commit_first(open_session: OpenSession)
     driver = open_session(msgspec.structs.replace(LISTENING, dialect=Dialect.OPENAI))
     driver.user_turn("Hi")
 
-    assert driver.kinds()[2:6] == [
+    assert driver.kinds()[2:7] == [
         "InputCommitted",
         "ItemAdded",
         "ItemCreated",
+        "TranscriptionDelta",
         "TranscriptionCompleted",
     ]
 
@@ -98,7 +101,7 @@ def test_a_turn_without_words_leaves_nothing_but_a_decision_to_listen(
 
 def test_a_turn_that_was_never_announced_has_no_end_to_announce(driver: SessionDriver) -> None:
     driver.user_turn_ends("Out of nowhere")
-    assert driver.kinds() == [*ITEM, "TranscriptionCompleted", "ItemDone", *ANSWER]
+    assert driver.kinds() == [*ITEM, *WORDS, "ItemDone", *ANSWER]
 
 
 def test_a_session_may_end_turns_without_answering_them(open_session: OpenSession) -> None:
@@ -136,7 +139,7 @@ def test_an_answer_opens_at_once_and_is_asked_for_when_the_words_are_known(
     assert by_hand.prompts == []
 
     by_hand.transcript("item_1", "What time is it?")
-    assert by_hand.kinds() == ["TranscriptionCompleted"]
+    assert by_hand.kinds() == WORDS
     assert by_hand.said == [("user", "What time is it?")]
 
     by_hand.answers((200, "Noon."))

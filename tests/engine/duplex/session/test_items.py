@@ -14,12 +14,14 @@ from omniduplex.protocol.duplex import (
     ItemDeleted,
     ItemInput,
     ItemRetrieved,
+    MalformedFunctionCall,
     ResponseDone,
     ResponseOptions,
     RetrieveItem,
 )
 
 ASK = CreateResponse()
+SPOKEN = ContentPart(type="input_audio", audio=bytes(4800))
 
 
 def text(words: str, kind: str = "input_text") -> tuple[ContentPart, ...]:
@@ -134,11 +136,18 @@ def test_all_roles_speak(by_hand: SessionDriver) -> None:
             "item.content[1].type",
         ),
         (
-            ItemInput(content=(ContentPart(type="input_audio", audio=b"\0\0"),)),
+            ItemInput(content=(ContentPart(type="input_audio"),)),
             None,
-            "unsupported",
-            "item.content[0].type",
+            "bad_event",
+            "item.content[0].audio",
         ),
+        (
+            ItemInput(content=(ContentPart(type="input_text"),)),
+            None,
+            "bad_event",
+            "item.content[0].text",
+        ),
+        (ItemInput(type="item_reference", id="there"), None, "bad_event", "item.type"),
         (ItemInput(type="function_call", name="f"), None, "bad_event", "item.call_id"),
         (
             ItemInput(type="function_call_output", call_id="nobody", output="1"),
@@ -252,6 +261,39 @@ def test_an_output_must_be_there(by_hand: SessionDriver) -> None:
     assert (error.code, error.param) == ("invalid_function_call_output", "item.output")
 
 
+def test_a_call_has_one_output(by_hand: SessionDriver) -> None:
+    called(by_hand)
+    for output in ("noon", "midnight"):
+        put(by_hand, ItemInput(type="function_call_output", call_id="call_1", output=output))
+    error = by_hand.error()
+    assert (error.code, error.param) == ("invalid_function_call_output", "item.call_id")
+    by_hand.send(ASK)
+    assert [m.text for m in by_hand.prompts[-1].messages if m.role == "tool"] == ["noon"]
+
+
+def test_nobody_answers_an_output_by_itself(by_hand: SessionDriver) -> None:
+    called(by_hand)
+    put(by_hand, ItemInput(type="function_call_output", call_id="call_1", output="noon"))
+    assert by_hand.open_responses == []
+    assert len(by_hand.prompts) == 1
+
+
+@pytest.mark.parametrize(("call_id", "name"), [("", "look_up"), ("call_1", "")])
+def test_a_call_without_name_or_id_is_told_apart(
+    by_hand: SessionDriver, call_id: str, name: str
+) -> None:
+    by_hand.says("What time is it?")
+    by_hand.send(ASK)
+    by_hand.events()
+    by_hand.model_calls(name, call_id=call_id)
+    assert by_hand.kinds() == ["MalformedFunctionCall"]
+    facts = by_hand.last(MalformedFunctionCall).event
+    assert (facts.call_id, facts.name) == (call_id or None, name or None)
+    assert facts.arguments == '{"a": 1}'
+    by_hand.model_ends()
+    assert by_hand.open_responses == []
+
+
 def test_b63_two_outputs_and_two_requests_make_one_follow_up(by_hand: SessionDriver) -> None:
     by_hand.says("What time is it, here and there?")
     by_hand.send(ASK)
@@ -276,10 +318,38 @@ def test_b63_two_outputs_and_two_requests_make_one_follow_up(by_hand: SessionDri
     ("options", "code", "param"),
     [
         (
-            ResponseOptions(input=()),
-            "unsupported_native_response_options",
-            "response.input",
+            ResponseOptions(input=(ItemInput(type="item_reference", id="no"),)),
+            "item_not_found",
+            "response.input[0].id",
         ),
+        (
+            ResponseOptions(input=(ItemInput(role="assistant", content=text("x")),)),
+            "bad_event",
+            "response.input[0].content[0].type",
+        ),
+        (
+            ResponseOptions(input=(ItemInput(content=(SPOKEN,)),)),
+            "unsupported",
+            "response.input[0].content[0].audio",
+        ),
+        (ResponseOptions(temperature=-1), "bad_event", "response.temperature"),
+        (ResponseOptions(tool_choice="any"), "bad_event", "response.tool_choice"),
+        (
+            ResponseOptions(output_audio_format="opus"),
+            "unsupported_audio_format",
+            "response.output_audio_format",
+        ),
+        (
+            ResponseOptions(audio={"output": {"format": {"type": "audio/opus"}}}),
+            "unsupported_audio_format",
+            "response.audio.output.format.type",
+        ),
+        (
+            ResponseOptions(response_format="pcm_f32le"),
+            "unsupported_audio_format",
+            "response.response_format",
+        ),
+        (ResponseOptions(audio={"output": 1}), "bad_event", "response.audio"),
         (ResponseOptions(conversation="other"), "bad_event", "response.conversation"),
         (ResponseOptions(modalities=("video",)), "bad_event", "response.modalities"),
         (ResponseOptions(output_modalities=()), "bad_event", "response.output_modalities"),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.engine.duplex.session.driver import SessionDriver, loud
 
-from omniduplex.engine.duplex.session.input_lane import INLINE_BYTES
+from omniduplex.engine.duplex.session.core import INLINE_BYTES
 from omniduplex.engine.duplex.session.inputs import AudioReady
 from omniduplex.protocol.duplex import (
     BargeIn,

@@ -38,6 +38,7 @@ from omniduplex.protocol.duplex import (
     CreateItem,
     CreateResponse,
     DeleteItem,
+    Dialect,
     DuplexSessionConfig,
     Heartbeat,
     InputCommit,
@@ -46,6 +47,7 @@ from omniduplex.protocol.duplex import (
     RetrieveItem,
     SessionPatch,
     TruncateItem,
+    TurnDetection,
     UpdateSession,
 )
 
@@ -63,6 +65,9 @@ LISTEN_ONLY = msgspec.structs.replace(LISTENING, overlap_policy="listen_only")
 ACK_ONLY = msgspec.structs.replace(LISTENING, playback_commit_policy="ack_only")
 TOOLS = msgspec.structs.replace(BY_HAND, tools=({"type": "function", "name": "f"},))
 AUTO = msgspec.structs.replace(BY_HAND, auto_response=True)
+PHONE = msgspec.structs.replace(
+    LISTENING, dialect=Dialect.OPENAI, turn_detection=TurnDetection(idle_timeout_ms=600)
+)
 
 ALL_THE_ROOM = bytes(MAX_INPUT_BYTES)
 WORDS = st.sampled_from(["Yes. ", "One two three ", "", "and a longer piece of it, "])
@@ -122,6 +127,7 @@ class SessionMachine(RuleBasedStateMachine):
                 CreateResponse(),
                 CreateResponse(response=ResponseOptions(conversation="none")),
                 CreateResponse(response=ResponseOptions(output_modalities=("text",))),
+                CreateResponse(response=ResponseOptions(input=(), conversation="none")),
                 Heartbeat(),
                 UpdateSession(session=SessionPatch(instructions="Rhyme.")),
                 UpdateSession(session=SessionPatch(output_audio_format="g711_ulaw")),
@@ -139,6 +145,11 @@ class SessionMachine(RuleBasedStateMachine):
         part = ContentPart(type="text", text=f"{role} wrote")
         item = msgspec.convert({"role": role, "content": [msgspec.to_builtins(part)]}, ItemInput)
         self.driver.send(CreateItem(item=item, previous_item_id="root" if in_front else None))
+
+    @rule(sounds=st.integers(1, 2), large=st.booleans())
+    def create_spoken_item(self, sounds: int, large: bool) -> None:
+        part = ContentPart(type="input_audio", audio=loud(2500 if large else 20))
+        self.driver.send(CreateItem(item=ItemInput(content=(part,) * sounds)))
 
     @precondition(lambda self: self.watcher.order)
     @rule(data=st.data(), what=st.sampled_from(["delete", "retrieve", "truncate"]))
@@ -180,11 +191,24 @@ class SessionMachine(RuleBasedStateMachine):
     def turn_ends(self, words: str) -> None:
         self.driver.user_turn_ends(words)
 
+    @rule()
+    def turn_ends_unheard(self) -> None:
+        self.driver.user_turn_unheard()
+
     @precondition(lambda self: self.driver.model.commits)
-    @rule(data=st.data(), words=TURNS)
-    def words_are_known(self, data: st.DataObject, words: str) -> None:
+    @rule(data=st.data(), words=TURNS, heard=st.booleans())
+    def words_are_known(self, data: st.DataObject, words: str, heard: bool) -> None:
         item_id = data.draw(st.sampled_from(self.driver.model.commits))
-        self.driver.transcript(item_id, words)
+        if heard:
+            self.driver.transcript(item_id, words)
+        else:
+            self.driver.unheard(item_id)
+
+    @precondition(lambda self: self.driver.model.recognising)
+    @rule(data=st.data(), words=TURNS)
+    def words_of_an_item_are_known(self, data: st.DataObject, words: str) -> None:
+        item_id, index, _ = data.draw(st.sampled_from(self.driver.model.recognising))
+        self.driver.transcript(item_id, words, index)
 
     @precondition(lambda self: self.driver.model.keys)
     @rule(ms=MS, text=WORDS)
@@ -289,11 +313,13 @@ class SessionMachine(RuleBasedStateMachine):
     def _words_come(self) -> None:
         for item_id in self.driver.model.commits:
             self.driver.transcript(item_id, "at last")
+        for item_id, index, _ in self.driver.model.recognising:
+            self.driver.transcript(item_id, "at last", index)
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
-    "config", [LISTENING, LISTEN_ONLY, ACK_ONLY, BY_HAND, TOOLS, AUTO], ids=lambda config: ""
+    "config", [LISTENING, LISTEN_ONLY, ACK_ONLY, BY_HAND, TOOLS, AUTO, PHONE], ids=lambda config: ""
 )
 def test_any_program_keeps_the_contract(config: DuplexSessionConfig) -> None:
     machine = type("Machine", (SessionMachine,), {"config": config})

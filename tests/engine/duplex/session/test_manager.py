@@ -26,6 +26,7 @@ from omniduplex.protocol.duplex import (
 )
 from omniduplex.stages.messages import StageOutput
 
+OPENED = ["SessionCreated", "ConversationCreated", "SessionUpdated"]
 LIMITS = DuplexSessionRuntimeConfig(
     max_sessions=2, idle_ttl_s=60.0, max_pending_input_bytes_per_session=1000
 )
@@ -103,7 +104,11 @@ def test_a_session_opens_with_its_first_events() -> None:
     async def check() -> None:
         house = House()
         link = await house.open("a")
-        assert kinds(await read_now(link)) == ["SessionCreated", "SessionUpdated"]
+        assert kinds(await read_now(link)) == [
+            "SessionCreated",
+            "ConversationCreated",
+            "SessionUpdated",
+        ]
         assert house.port.submitted == [("a", "open")]
         assert house.manager.slots_taken == 1
 
@@ -234,7 +239,11 @@ def test_a_lost_stage_ends_the_sessions_it_carried() -> None:
         house.manager.stage_lost({"a"}, 0, "died")
 
         assert isinstance((await read_now(first))[-1], SessionExpired)
-        assert kinds(await read_now(second)) == ["SessionCreated", "SessionUpdated"]
+        assert kinds(await read_now(second)) == [
+            "SessionCreated",
+            "ConversationCreated",
+            "SessionUpdated",
+        ]
         assert house.manager.slots_taken == 1
 
     run(check())

@@ -236,7 +236,7 @@ def test_a_truncation_is_told_and_acknowledged(driver: SessionDriver) -> None:
     answered(driver)
     driver.send(TruncateItem(item_id="item_resp_1", audio_end_ms=1200.7))
 
-    assert driver.kinds() == ["ItemTruncated", "PlaybackAcknowledged"]
+    assert driver.kinds() == ["ItemTruncated", "PlaybackAcknowledged", "OutputStopped"]
     assert driver.last(ItemTruncated).audio_end_ms == 1200
     assert (facts(driver).truncate, facts(driver).committed_ms) == (True, 1200)
     assert heard(driver) == "One two three"

@@ -43,6 +43,7 @@ def test_an_answer_opens_its_parts_before_its_deltas_and_ends_them_before_itself
         "ItemCreated",
         "OutputItemAdded",
         "ContentPartAdded",
+        "OutputStarted",
         "SpeakDecision",
         "AudioDelta",
         "TranscriptDelta",

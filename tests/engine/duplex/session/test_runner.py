@@ -11,7 +11,7 @@ from tests.engine.duplex.session.driver import (
     loud,
 )
 from tests.engine.duplex.session.scripted_model import ScriptedModel, ScriptedPlugin
-from tests.engine.duplex.session.shell import FakePort, HandExecutor, read
+from tests.engine.duplex.session.shell import FakeClock, FakePort, HandExecutor, read
 
 from omniduplex.audio.pcm import byte_count
 from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
@@ -62,6 +62,7 @@ class Shell:
         plugin = ScriptedPlugin(model=model)
         self.model = plugin.model
         self.port = FakePort()
+        self.clock = FakeClock()
         self.port.refuses |= refuses
         self.executor = HandExecutor()
         self.link = DuplexSessionLink("s1", LIMITS)
@@ -82,8 +83,9 @@ class Shell:
             link=self.link,
             port=self.port,
             executor=self.executor,
-            clock=lambda: 0.0,
+            clock=self.clock.time,
             call_soon=lambda callback: callback(),
+            call_later=self.clock.call_later,
             on_ended=self.ended.append,
             observer=SessionObserver("s1", "scripted", metrics=METRICS, tracer=default_tracer()),
         )
@@ -130,7 +132,7 @@ class BrokenModel(ScriptedModel):
 def test_work_is_done_and_events_are_queued() -> None:
     shell = Shell()
     assert shell.port.submitted == [("s1", "open")]
-    assert kinds(read(shell.link)) == ["SessionCreated", "SessionUpdated"]
+    assert kinds(read(shell.link)) == ["SessionCreated", "ConversationCreated", "SessionUpdated"]
 
 
 def test_inputs_that_come_while_one_is_handled_come_after_it() -> None:
@@ -328,3 +330,47 @@ def test_the_end_is_told_once() -> None:
 
     assert shell.ended == ["bye"]
     assert kinds(read(shell.link)) == ["SessionClosed"]
+
+
+# Timers
+
+
+def answered(shell: Shell, words: str = "Hi") -> Shell:
+    """An answer of 100 ms is whole, and all events were read."""
+    shell.model_says(UserTurnEnded(100, words))
+    read(shell.link)
+    shell.audio()
+    shell.model_says(ResponseEnded(shell.model.keys[-1]))
+    read(shell.link)
+    return shell
+
+
+def opened() -> Shell:
+    shell = Shell()
+    read(shell.link)
+    return shell
+
+
+def test_the_timer_that_a_session_sets_goes_off() -> None:
+    shell = answered(opened())
+    (timer,) = shell.clock.waiting
+    assert timer.at == pytest.approx(0.1)
+
+    shell.clock.passes(0.2)
+    assert kinds(read(shell.link)) == ["OutputStopped"]
+    assert shell.clock.waiting == []
+
+
+def test_a_timer_that_is_set_anew_goes_off_once() -> None:
+    shell = answered(answered(opened()), "And?")
+    assert len(shell.clock.waiting) == 1
+    shell.clock.passes(10)
+    assert kinds(read(shell.link)) == ["OutputStopped"]
+
+
+def test_a_session_that_ended_is_not_woken() -> None:
+    shell = answered(opened())
+    shell.runner.post(CloseSession())
+    assert shell.clock.waiting == []
+    shell.clock.passes(10)
+    assert isinstance(read(shell.link)[-1], SessionClosed)

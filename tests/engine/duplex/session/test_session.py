@@ -40,9 +40,9 @@ def update(driver: SessionDriver, patch: SessionPatch) -> None:
     driver.send(UpdateSession(session=patch, event_id="e1"))
 
 
-def test_a_session_opens_with_two_events_after_its_first_work(driver: SessionDriver) -> None:
-    assert kinds(driver.log) == ["SessionCreated", "SessionUpdated"]
-    assert [type(effect).__name__ for effect in driver.effects] == ["Submit", "Emit", "Emit"]
+def test_a_session_opens_with_its_events_after_its_first_work(driver: SessionDriver) -> None:
+    assert kinds(driver.log) == ["SessionCreated", "ConversationCreated", "SessionUpdated"]
+    assert [type(effect).__name__ for effect in driver.effects] == ["Submit", *["Emit"] * 3]
 
 
 # session.update

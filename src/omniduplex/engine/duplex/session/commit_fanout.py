@@ -8,6 +8,7 @@ from msgspec import UNSET
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.history import HistoryEntry
 from omniduplex.protocol.duplex import (
+    ERROR_KINDS,
     AudioUrlPart,
     CommitFacts,
     CommittedMessage,
@@ -19,17 +20,26 @@ from omniduplex.protocol.duplex import (
     ItemCreated,
     ItemDone,
     TranscriptionCompleted,
+    TranscriptionDelta,
+    TranscriptionError,
+    TranscriptionFailed,
 )
 
 
 class CommittedTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """A user turn that ended; `transcript` is None while its words are being recognised."""
+    """A user turn that ended; `transcript` is None while its words are being recognised.
+
+    With a `failure` they never will be known. A turn without speech is answered only when the
+    silence itself is what the model shall react to.
+    """
 
     item_id: str
     transcript: str | None
     audio_ms: float
     is_speech: bool = True
     response_deferred: bool = False
+    failure: str | None = None
+    silence_answered: bool = False
 
 
 def commit_turn(core: SessionCore, turn: CommittedTurn) -> None:
@@ -46,7 +56,7 @@ def commit_turn(core: SessionCore, turn: CommittedTurn) -> None:
     previous = core.history.add(HistoryEntry(item))
     core.turn_id += 1
     core.turn_state = "user_committed"
-    if turn.transcript is None:
+    if turn.transcript is None and turn.failure is None:
         core.history.await_transcript(turn.item_id)
     committed = InputCommitted(
         item_id=turn.item_id, previous_item_id=previous, event=_facts(core, turn)
@@ -59,13 +69,59 @@ def commit_turn(core: SessionCore, turn: CommittedTurn) -> None:
         core.emit(committed)
     if turn.transcript:
         transcribed(core, turn.item_id, turn.transcript, turn.audio_ms / 1000.0)
+    elif turn.failure is not None:
+        unheard(core, turn.item_id, turn.failure)
     core.emit(ItemDone(item=item, previous_item_id=previous))
 
 
-def transcribed(core: SessionCore, item_id: str, transcript: str, seconds: float) -> None:
-    """Show the words of a user item; `seconds` of audio is what recognition is billed by."""
-    usage = DurationUsage(seconds=round(seconds, 3))
-    core.emit(TranscriptionCompleted(item_id=item_id, transcript=transcript, usage=usage))
+def commit_item(core: SessionCore, item: Item, previous: str | None) -> None:
+    """Add an item whose audio is to be recognised: a turn that nobody answers yet (section 7.6).
+
+    For a client of the OpenAI API nothing was committed: its input buffer is as it was.
+    """
+    core.emit(ItemAdded(item=item, previous_item_id=previous))
+    core.emit(ItemCreated(item=item, previous_item_id=previous))
+    core.turn_id += 1
+    if not core.config.dialect.is_openai:
+        turn = CommittedTurn(item_id=item.id, transcript=None, audio_ms=0.0)
+        core.emit(
+            InputCommitted(item_id=item.id, previous_item_id=previous, event=_facts(core, turn))
+        )
+    core.emit(ItemDone(item=item, previous_item_id=previous))
+
+
+def transcribed(
+    core: SessionCore, item_id: str, transcript: str, seconds: float, content_index: int = 0
+) -> None:
+    """Show the words of a user item; `seconds` of audio is what recognition is billed by.
+
+    A draft may change with the next word, so that the whole transcript is its one delta.
+    """
+    if transcript:
+        core.emit(
+            TranscriptionDelta(item_id=item_id, content_index=content_index, delta=transcript)
+        )
+    core.emit(
+        TranscriptionCompleted(
+            item_id=item_id,
+            content_index=content_index,
+            transcript=transcript,
+            usage=DurationUsage(seconds=round(seconds, 3)),
+        )
+    )
+
+
+def unheard(
+    core: SessionCore,
+    item_id: str,
+    message: str,
+    *,
+    code: str = "transcription_failed",
+    content_index: int = 0,
+) -> None:
+    """Tell that the words of a user item will never be known."""
+    error = TranscriptionError(type=ERROR_KINDS[code].error_class, code=code, message=message)
+    core.emit(TranscriptionFailed(item_id=item_id, content_index=content_index, error=error))
 
 
 def _facts(core: SessionCore, turn: CommittedTurn) -> CommitFacts:
@@ -80,5 +136,5 @@ def _facts(core: SessionCore, turn: CommittedTurn) -> CommitFacts:
         response_create_deferred=turn.response_deferred or UNSET,
         empty=silent or UNSET,
         is_speech=False if silent else UNSET,
-        no_response=silent or UNSET,
+        no_response=(silent and not turn.silence_answered) or UNSET,
     )

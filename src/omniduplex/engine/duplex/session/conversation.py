@@ -5,13 +5,16 @@ from __future__ import annotations
 import msgspec
 from msgspec import UnsetType
 
+from omniduplex.engine.duplex.session.commit_fanout import commit_item
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.history import HistoryEntry
+from omniduplex.engine.duplex.session.inputs import AudioReady
+from omniduplex.engine.duplex.session.item_audio import ItemAudio
+from omniduplex.engine.duplex.session.new_items import ItemReader
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import heard_text
 from omniduplex.protocol.duplex import (
     AckPlayback,
-    ContentPart,
     CreateItem,
     DeleteItem,
     DuplexError,
@@ -21,7 +24,6 @@ from omniduplex.protocol.duplex import (
     ItemDeleted,
     ItemDone,
     ItemFacts,
-    ItemInput,
     ItemRetrieved,
     ItemTruncated,
     PlaybackAcknowledged,
@@ -30,86 +32,46 @@ from omniduplex.protocol.duplex import (
     TruncateItem,
 )
 
-ROLE_PARTS = {
-    "user": {"input_text", "input_audio", "input_image", "text"},
-    "assistant": {"output_text", "output_audio", "text", "audio"},
-    "system": {"input_text", "text"},
-}
-
 
 class Conversation:
     """The client's view of the history: create, retrieve, delete, truncate, acknowledge."""
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
+        self._reader = ItemReader(core)
+        self._audio = ItemAudio(core)
 
     # -- items ------------------------------------------------------------------------------
 
     def create(self, command: CreateItem) -> None:
-        """Put a client's item into the history.
+        """Put a client's item into the history; what is said in it is recognised.
 
         Raises:
-            DuplexError: `bad_event`, `unsupported`, `invalid_function_call_output`,
-                `item_not_found`, `item_create_duplicate_item_id`.
+            DuplexError: as `ItemReader.read` and `History.add`; `input_backpressure`.
         """
-        item = self._item(command.item)
-        previous = self._core.history.add(HistoryEntry(item), command.previous_item_id)
-        self._core.emit(ItemAdded(item=item, previous_item_id=previous))
-        self._core.emit(ItemCreated(item=item, previous_item_id=previous))
-        self._core.emit(ItemDone(item=item, previous_item_id=previous))
+        core = self._core
+        new = self._reader.read(command.item, "item", among=core.history)
+        if new.sounds:
+            self._check_room()
+        previous = core.history.add(HistoryEntry(new.item), command.previous_item_id)
+        if new.sounds:
+            commit_item(core, new.item, previous)
+            for index, audio in new.sounds.items():
+                self._audio.recognise(new.item.id, index, audio)
+            return
+        core.emit(ItemAdded(item=new.item, previous_item_id=previous))
+        core.emit(ItemCreated(item=new.item, previous_item_id=previous))
+        core.emit(ItemDone(item=new.item, previous_item_id=previous))
 
-    def _item(self, given: ItemInput) -> Item:
-        item_id = given.id or self._core.new_id("item")
-        match given.type:
-            case "message":
-                for index, part in enumerate(given.content):
-                    self._check_part(given, index, part)
-                return Item(id=item_id, role=given.role, content=given.content)
-            case "function_call_output":
-                return self._function_output(item_id, given)
-            case "function_call":
-                if not given.name or not given.call_id:
-                    raise DuplexError(
-                        "bad_event", "a function_call needs name and call_id", param="item.call_id"
-                    )
-                return Item(
-                    id=item_id,
-                    type="function_call",
-                    name=given.name,
-                    call_id=given.call_id,
-                    arguments=given.arguments or "{}",
-                )
+    def _check_room(self) -> None:
+        limit = self._core.limits.max_pending_turns_per_session
+        if len(self._core.history.pending) >= limit:
+            message = f"more than {limit} turns wait to be heard"
+            raise DuplexError("input_backpressure", message)
 
-    def _check_part(self, given: ItemInput, index: int, part: ContentPart) -> None:
-        where = f"item.content[{index}].type"
-        if part.type not in ROLE_PARTS[given.role]:
-            raise DuplexError(
-                "bad_event", f"{given.role} messages hold no {part.type!r}", param=where
-            )
-        if part.type == "input_image" and not self._core.capabilities.supports_image_input:
-            raise DuplexError("unsupported", "this model takes no images", param=where)
-        if part.type == "input_audio" and isinstance(part.transcript, UnsetType):
-            raise DuplexError(
-                "unsupported",
-                "audio in an item needs a transcript; send it with input_audio_buffer.append",
-                param=where,
-            )
-
-    def _function_output(self, item_id: str, given: ItemInput) -> Item:
-        calls = {e.item.call_id for e in self._core.history if e.item.type == "function_call"}
-        if not given.call_id or given.call_id not in calls:
-            raise DuplexError(
-                "invalid_function_call_output",
-                f"no function call {given.call_id!r} in this conversation",
-                param="item.call_id",
-            )
-        if given.output is None:
-            raise DuplexError(
-                "invalid_function_call_output", "output must be a string", param="item.output"
-            )
-        return Item(
-            id=item_id, type="function_call_output", call_id=given.call_id, output=given.output
-        )
+    def converted(self, ready: AudioReady) -> str | None:
+        """The audio of an item is converted; its id if its words will never be known."""
+        return self._audio.converted(ready)
 
     def retrieve(self, command: RetrieveItem) -> None:
         """Show an item as it stands; of an answer that was cut off, what was heard."""

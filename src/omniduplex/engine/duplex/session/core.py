@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from msgspec import UNSET
+
 from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
 from omniduplex.engine.duplex.contracts import DuplexFence, StageWork
 from omniduplex.engine.duplex.plugin import DuplexModelPlugin, DuplexModelSessionState
 from omniduplex.engine.duplex.session.effects import Effect, Emit
 from omniduplex.engine.duplex.session.history import History
+from omniduplex.engine.duplex.session.idle_timeout import IdleTimeout
 from omniduplex.engine.duplex.session.lease import DuplexLease
+from omniduplex.engine.duplex.session.loudspeaker import Loudspeaker
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackLedger
 from omniduplex.protocol.duplex import (
     DuplexCapabilities,
     DuplexError,
     DuplexEvent,
     DuplexSessionConfig,
+    RateLimit,
+    RateLimitsUpdated,
     SessionState,
     TurnState,
     error_event,
 )
+
+INLINE_BYTES = 64 * 1024
+"""Audio up to this size is converted on the loop: 1.3 s at 24 kHz, under half a millisecond."""
 
 NewId = Callable[[str], str]
 """Makes an id that was never used, from a prefix such as `item`."""
@@ -45,6 +54,9 @@ class SessionCore:
     expires_at_unix: int | None = None
     history: History = field(default_factory=History)
     playback: PlaybackLedger = field(init=False)
+    loudspeaker: Loudspeaker = field(init=False)
+    idle: IdleTimeout = field(default_factory=IdleTimeout)
+    conversation_id: str = field(init=False)
     lease: DuplexLease = field(init=False)
     epoch: int = 0
     turn_id: int = 0
@@ -52,15 +64,23 @@ class SessionCore:
     turn_state: TurnState = "idle"
     now: float = 0.0
     effects: list[Effect] = field(default_factory=list)
+    _tickets: int = 0
 
     def __post_init__(self) -> None:
         self.playback = PlaybackLedger(self.config.playback_commit_policy)
+        self.loudspeaker = Loudspeaker(self.playback, self.emit)
+        self.conversation_id = self.new_id("conv")
         self.lease = DuplexLease(self.opened_at, self.limits)
 
     @property
     def fence(self) -> DuplexFence:
         """The fence that new work is submitted under."""
         return DuplexFence(self.session_id, self.epoch, self.turn_id)
+
+    def new_ticket(self) -> int:
+        """A number for work off the loop, never given before."""
+        self._tickets += 1
+        return self._tickets
 
     def emit(self, event: DuplexEvent) -> None:
         """Show an event to the client."""
@@ -69,6 +89,23 @@ class SessionCore:
     def emit_error(self, error: DuplexError) -> None:
         """Show a refusal or a failure to the client."""
         self.emit(error_event(error))
+
+    def emit_rate_limits(self) -> None:
+        """Show the one limit a client can run into: how many of its turns may wait to be heard."""
+        limit = self.limits.max_pending_turns_per_session
+        waiting = len(self.history.pending)
+        self.emit(
+            RateLimitsUpdated(
+                rate_limits=(
+                    RateLimit(
+                        name="requests",
+                        limit=limit,
+                        remaining=max(0, limit - waiting),
+                        reset_seconds=UNSET if waiting else 0.0,
+                    ),
+                )
+            )
+        )
 
     def run(self, works: Iterable[StageWork]) -> None:
         """Have stage work done."""

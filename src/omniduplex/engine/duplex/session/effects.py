@@ -29,10 +29,16 @@ class Prepare(msgspec.Struct, frozen=True):
     convert: Callable[[], bytes]
 
 
+class SetTimer(msgspec.Struct, frozen=True, gc=False):
+    """Report `TimerFired` at session time `at` (s), and not at the time set before; None: never."""
+
+    at: float | None
+
+
 class Ended(msgspec.Struct, frozen=True, gc=False):
     """The session is over; its closing event was emitted."""
 
     reason: str
 
 
-Effect = Emit | DropQueuedAudio | Submit | Abort | Prepare | Ended
+Effect = Emit | DropQueuedAudio | Submit | Abort | Prepare | SetTimer | Ended

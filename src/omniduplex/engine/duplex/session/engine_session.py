@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-from msgspec import UNSET
-
 from omniduplex.engine.duplex.contracts import Abort, Submit
 from omniduplex.engine.duplex.model_events import (
     Listen,
@@ -15,12 +12,15 @@ from omniduplex.engine.duplex.model_events import (
     UserSpeechResumed,
     UserSpeechStarted,
     UserTranscript,
+    UserTranscriptFailed,
     UserTurnDraft,
     UserTurnEnded,
+    UserTurnUnheard,
 )
+from omniduplex.engine.duplex.session.configuration import configure
 from omniduplex.engine.duplex.session.conversation import Conversation
 from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.engine.duplex.session.effects import Effect, Ended
+from omniduplex.engine.duplex.session.effects import Effect, Ended, SetTimer
 from omniduplex.engine.duplex.session.input_lane import InputLane
 from omniduplex.engine.duplex.session.inputs import (
     AudioReady,
@@ -30,8 +30,10 @@ from omniduplex.engine.duplex.session.inputs import (
     StageLost,
     StageResult,
     Tick,
+    TimerFired,
 )
 from omniduplex.engine.duplex.session.output_lane import OutputLane
+from omniduplex.engine.duplex.session.public_view import public_object
 from omniduplex.protocol.duplex import (
     AckPlayback,
     AppendAudio,
@@ -43,6 +45,8 @@ from omniduplex.protocol.duplex import (
     ClearOutputAudio,
     CloseSession,
     Commit,
+    ConversationCreated,
+    ConversationObject,
     CreateItem,
     CreateResponse,
     DeleteItem,
@@ -52,7 +56,6 @@ from omniduplex.protocol.duplex import (
     Heartbeat,
     HeartbeatAck,
     InputCommit,
-    PlaybackCursor,
     RealtimeCommand,
     Reason,
     RetrieveItem,
@@ -66,9 +69,7 @@ from omniduplex.protocol.duplex import (
     TurnEvent,
     TurnState,
     UpdateSession,
-    apply_patch,
     resolve_signal,
-    session_object,
 )
 
 SIGNALLED_STATES: dict[str, TurnState] = {
@@ -92,6 +93,7 @@ class DuplexEngineSession:
         self._input = InputLane(core, self._output)
         self._conversation = Conversation(core)
         self._handlers = self._table()
+        self._wake_at: float | None = None
 
     @property
     def session_id(self) -> str:
@@ -132,6 +134,7 @@ class DuplexEngineSession:
         core.now = now
         core.run(core.model.plan_open(core.fence, core.config))
         core.emit(SessionCreated(session=self.public_object()))
+        core.emit(ConversationCreated(conversation=ConversationObject(id=core.conversation_id)))
         core.emit(SessionUpdated(session=self.public_object()))
         return self._taken()
 
@@ -140,6 +143,7 @@ class DuplexEngineSession:
         if self.closed:
             return []
         self._core.now = now
+        self._settle()
         match item:
             case StageResult():
                 self._core.lease.touch(now)
@@ -147,12 +151,14 @@ class DuplexEngineSession:
             case StageLost():
                 self._stage_lost(item)
             case AudioReady():
-                self._input.converted(item)
+                self._converted(item)
                 self._release()
             case CloseRequest():
                 self._close(item)
             case Tick():
                 self._tick()
+            case TimerFired():
+                self._timer_fired()
             case OutputOverflow():
                 self._output_overflowed(item)
             case _:
@@ -161,8 +167,38 @@ class DuplexEngineSession:
         return self._taken()
 
     def _taken(self) -> list[Effect]:
+        if not self.closed:
+            self._settle()
+            self._set_timer()
         effects, self._core.effects = self._core.effects, []
         return effects
+
+    # -- time -------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Notice what became true by the clock alone."""
+        core = self._core
+        if core.loudspeaker.settle(core.now, self.active_response_id):
+            core.idle.answered(core.now)
+
+    def _set_timer(self) -> None:
+        """Be woken when there will be something to notice."""
+        times = (self._core.loudspeaker.silent_at(self.active_response_id), self._idle_until())
+        wake_at = min((at for at in times if at is not None), default=None)
+        if wake_at != self._wake_at:
+            self._wake_at = wake_at
+            self._core.effects.append(SetTimer(wake_at))
+
+    def _idle_until(self) -> float | None:
+        core = self._core
+        busy = self._output.busy or self._input.speaking or core.loudspeaker.playing
+        return None if busy or core.lease.detached else core.idle.due_at(core.config)
+
+    def _timer_fired(self) -> None:
+        self._wake_at = None
+        due_at = self._idle_until()
+        if due_at is not None and self._core.now >= due_at:
+            self._input.time_out()
 
     # -- commands ---------------------------------------------------------------------------
 
@@ -206,6 +242,12 @@ class DuplexEngineSession:
         while (command := self._input.release()) is not None:
             self._command(command)
 
+    def _converted(self, ready: AudioReady) -> None:
+        self._input.converted(ready)
+        item_id = self._conversation.converted(ready)
+        if item_id is not None:
+            self._output.unheard(item_id)
+
     def _barge_in(self, command: BargeIn) -> None:
         if not self._core.capabilities.supports_barge_in:
             raise DuplexError("barge_in_unsupported", "this model cannot be interrupted")
@@ -236,40 +278,10 @@ class DuplexEngineSession:
         )
 
     def _update(self, command: UpdateSession) -> None:
-        """A deep merge that is accepted whole or changes nothing."""
-        core = self._core
-        patch = command.session
-        if core.config.dialect.is_openai:
-            # Stock clients repeat their model's name; it names nothing here (interop, MUST 1).
-            patch = msgspec.structs.replace(patch, model=UNSET)
-        config = apply_patch(core.config, patch)
-        self._check_mutable(config)
-        core.plugin.validate_config(config)
-        core.config = config
+        configure(self._core, command.session)
         # It was begun under what held before.
         self._output.drop_draft()
-        core.playback.policy = config.playback_commit_policy
-        core.run(core.model.plan_update(core.fence, config))
-        core.emit(SessionUpdated(session=self.public_object()))
-
-    def _check_mutable(self, config: DuplexSessionConfig) -> None:
-        current = self._core.config
-        if config.model != current.model:
-            raise DuplexError(
-                "model_update_unsupported", "the model of a session is fixed", param="session.model"
-            )
-        if config.ref_audio != current.ref_audio:
-            raise DuplexError(
-                "ref_audio_update_unsupported",
-                "the voice sample of a session is fixed",
-                param="session.ref_audio",
-            )
-        if config.voice != current.voice and self._core.playback.made_audio:
-            raise DuplexError(
-                "voice_update_after_audio_unsupported",
-                "the voice is fixed once the model has spoken",
-                param="session.voice",
-            )
+        self._core.emit(SessionUpdated(session=self.public_object()))
 
     # -- what the runner reports ------------------------------------------------------------
 
@@ -290,8 +302,12 @@ class DuplexEngineSession:
                 self._output.drop_draft()
             case UserTurnEnded():
                 self._input.turn_ended(event)
+            case UserTurnUnheard():
+                self._input.turn_unheard(event)
             case UserTranscript():
                 self._input.transcript_known(event)
+            case UserTranscriptFailed():
+                self._input.transcript_failed(event)
             case Listen():
                 self._input.listen(event.reason)
             case _:
@@ -349,25 +365,6 @@ class DuplexEngineSession:
             core.emit(closed)
         core.effects.append(Ended(request.reason))
 
-    # -- the public view --------------------------------------------------------------------
-
     def public_object(self) -> DuplexSessionObject:
         """The session as its client sees it."""
-        core, active = self._core, self._output.active
-        latest = core.playback.latest
-        shown = session_object(
-            core.config,
-            session_id=core.session_id,
-            capabilities=core.capabilities,
-            state=core.state,
-            turn_state=core.turn_state,
-            epoch=core.epoch,
-            turn_id=core.turn_id,
-            active_response_id=active.response_id if active else None,
-            active_response_turn_id=active.turn_id if active else None,
-            active_request_id=active.key if active else None,
-            playback=latest.cursor() if latest else PlaybackCursor(),
-        )
-        if core.expires_at_unix is None:
-            return shown
-        return msgspec.structs.replace(shown, expires_at=core.expires_at_unix)
+        return public_object(self._core, self._output.active)

@@ -48,11 +48,10 @@ class HeldCommands:
         """Whether an append is being converted."""
         return self._append is not None
 
-    def begin(self, append: AppendAudio) -> int:
-        """An append is being converted from now on; the ticket that its result will carry."""
+    def begin(self, append: AppendAudio, ticket: int) -> None:
+        """An append is being converted from now on; its result will carry `ticket`."""
         self._append = append
-        self._ticket += 1
-        return self._ticket
+        self._ticket = ticket
 
     def finish(self, ticket: int) -> AppendAudio | None:
         """The append whose result came; None when it was dropped meanwhile."""

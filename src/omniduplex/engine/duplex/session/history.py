@@ -64,13 +64,13 @@ class HistoryEntry:
 class History:
     """Items by id and order; `version` changes with every change, so that drafts can be checked.
 
-    User items whose words are still being recognised are `pending`.
+    User items with parts whose words are still being recognised are `pending`.
     """
 
     def __init__(self) -> None:
         self._entries: dict[str, HistoryEntry] = {}
         self._order: list[str] = []
-        self._pending: list[str] = []
+        self._pending: list[tuple[str, int]] = []
         self.version = 0
 
     def __len__(self) -> int:
@@ -93,11 +93,14 @@ class History:
         Raises:
             DuplexError: `item_not_found`.
         """
+        return self.find(item_id, param="item_id")
+
+    def find(self, item_id: str, *, param: str) -> HistoryEntry:
+        """The entry of an item that `param` of a command names; raises as `get`."""
         entry = self._entries.get(item_id)
         if entry is None:
-            raise DuplexError(
-                "item_not_found", f"no item {item_id!r} in this conversation", param="item_id"
-            )
+            message = f"no item {item_id!r} in this conversation"
+            raise DuplexError("item_not_found", message, param=param)
         return entry
 
     def previous_of(self, item_id: str) -> str | None:
@@ -149,33 +152,34 @@ class History:
         entry = self.get(item_id)
         del self._entries[item_id]
         self._order.remove(item_id)
-        if item_id in self._pending:
-            self._pending.remove(item_id)
+        self._pending = [one for one in self._pending if one[0] != item_id]
         self.version += 1
         return entry
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """User items whose words are not known yet, oldest first."""
-        return tuple(self._pending)
+        """User items whose words are not all known yet, oldest first."""
+        return tuple(dict.fromkeys(item_id for item_id, _ in self._pending))
 
-    def await_transcript(self, item_id: str) -> None:
-        """The words of this user item will follow."""
-        self._pending.append(item_id)
+    def await_transcript(self, item_id: str, content_index: int = 0) -> None:
+        """The words of this part will follow."""
+        self._pending.append((item_id, content_index))
 
-    def transcript_arrived(self, item_id: str, transcript: str) -> None:
-        """The words of a pending user item became known."""
-        self._pending.remove(item_id)
-        entry = self._entries[item_id]
-        if isinstance(entry.item.content, msgspec.UnsetType):
-            return
-        parts = tuple(
-            msgspec.structs.replace(part, transcript=transcript)
-            if part.type == "input_audio"
-            else part
-            for part in entry.item.content
-        )
-        self.replace(msgspec.structs.replace(entry.item, content=parts))
+    def awaits(self, item_id: str, content_index: int = 0) -> bool:
+        """Whether the words of this part are still to come."""
+        return (item_id, content_index) in self._pending
+
+    def transcript_arrived(self, item_id: str, transcript: str, content_index: int = 0) -> None:
+        """The words of a pending part became known."""
+        self._pending.remove((item_id, content_index))
+        item = self._entries[item_id].item
+        parts = list(item.content or ())
+        parts[content_index] = msgspec.structs.replace(parts[content_index], transcript=transcript)
+        self.replace(msgspec.structs.replace(item, content=tuple(parts)))
+
+    def transcript_failed(self, item_id: str, content_index: int = 0) -> None:
+        """The words of a pending part will never be known."""
+        self._pending.remove((item_id, content_index))
 
 
 def message_text(item: Item) -> str:

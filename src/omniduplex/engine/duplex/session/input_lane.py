@@ -7,24 +7,28 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import UNSET
 
-from omniduplex.audio.pcm import duration_ms, rms
+from omniduplex.audio.pcm import duration_ms
 from omniduplex.audio.stream import InputDecoder
 from omniduplex.engine.duplex.model_events import (
     UserSpeechStarted,
     UserTranscript,
+    UserTranscriptFailed,
     UserTurnDraft,
     UserTurnEnded,
+    UserTurnUnheard,
 )
 from omniduplex.engine.duplex.session.commit_fanout import (
     CommittedTurn,
     commit_turn,
     transcribed,
+    unheard,
 )
-from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.core import INLINE_BYTES, SessionCore
 from omniduplex.engine.duplex.session.effects import Prepare
 from omniduplex.engine.duplex.session.held_commands import HeldCommands
 from omniduplex.engine.duplex.session.inputs import AudioReady
 from omniduplex.engine.duplex.session.output_lane import OutputLane
+from omniduplex.engine.duplex.session.speech_hints import is_speech
 from omniduplex.protocol.duplex import (
     AppendAudio,
     AudioFormat,
@@ -40,11 +44,9 @@ from omniduplex.protocol.duplex import (
     ResponseFacts,
     SpeechStarted,
     SpeechStopped,
+    TimeoutTriggered,
     parse_append_format,
 )
-
-INLINE_BYTES = 64 * 1024
-"""Appends up to this size are converted on the loop: 1.3 s at 24 kHz, under half a millisecond."""
 
 
 @dataclass(slots=True)
@@ -72,6 +74,12 @@ class InputLane:
         self._format = core.config.input_format
         self._decoder: InputDecoder | None = None
         self._held = HeldCommands()
+        self._heard_ms = 0.0
+
+    @property
+    def speaking(self) -> bool:
+        """Whether the user is in the middle of a turn that the ear noticed."""
+        return self._turn.started
 
     # -- audio in ---------------------------------------------------------------------------
 
@@ -100,7 +108,8 @@ class InputLane:
             return
         decoder = self._decoder_for(wanted)
         if len(command.audio) > INLINE_BYTES:
-            ticket = self._held.begin(command)
+            ticket = self._core.new_ticket()
+            self._held.begin(command, ticket)
             self._core.effects.append(Prepare(ticket, lambda: decoder.process(command.audio)))
             return
         try:
@@ -126,25 +135,14 @@ class InputLane:
 
     def _heard(self, command: AppendAudio, pcm: bytes) -> None:
         rate = self._core.plugin.input_rate_hz
-        self._turn.buffered_ms += duration_ms(len(pcm), rate)
+        length_ms = duration_ms(len(pcm), rate)
+        self._turn.buffered_ms += length_ms
+        self._heard_ms += length_ms
         if not self._turn.speech:
-            self._turn.speech = self._is_speech(command, pcm)
+            self._turn.speech = is_speech(command, pcm, self._core.config.overlap_silence_rms)
         self._core.run(
             self._core.model.plan_append(self._core.fence, pcm, force_listen=command.force_listen)
         )
-
-    def _is_speech(self, command: AppendAudio, pcm: bytes) -> bool:
-        """The client's own verdict first, then the level (wire contract, section 1.1)."""
-        if command.is_speech is not None:
-            return command.is_speech
-        if command.vad is not None and command.vad.is_speech is not None:
-            return command.vad.is_speech
-        if command.speech_probability is not None:
-            return command.speech_probability >= 0.5
-        floor = command.overlap_silence_rms
-        if floor is None:
-            floor = self._core.config.overlap_silence_rms
-        return rms(pcm) >= floor
 
     def _wants_barge_in(self, command: AppendAudio) -> bool:
         asked = command.overlap_action in ("barge_in", "interrupt", "cancel")
@@ -207,18 +205,53 @@ class InputLane:
 
     def turn_ended(self, event: UserTurnEnded) -> None:
         """The user is done: commit the turn and answer it; a turn without words is dropped."""
+        turn = self._end_turn(event.audio_end_ms, event.transcript)
+        if event.transcript:
+            self._seal(turn, wants_response=self._answers_turns)
+            return
+        self._core.idle.heard(self._core.now)
+        self._core.turn_state = "assistant_generating" if self._output.active else "idle"
+        self._output.drop_draft()
+        self.listen("silence_or_noise")
+
+    def turn_unheard(self, event: UserTurnUnheard) -> None:
+        """The user is done, but nobody knows what was said: there is nothing to answer."""
+        turn = self._end_turn(event.audio_end_ms, None)
+        self._output.drop_draft()
+        commit_turn(self._core, msgspec.structs.replace(turn, failure=event.message))
+        self._core.idle.heard(self._core.now)
+        self._core.turn_state = "assistant_generating" if self._output.active else "idle"
+
+    def _end_turn(self, audio_end_ms: int, transcript: str | None) -> CommittedTurn:
+        """Begin a new turn; the one that the ear ended."""
         item_id = self._item_id()
         if self._turn.started:
-            self._core.emit(SpeechStopped(audio_end_ms=event.audio_end_ms, item_id=item_id))
-        duration = self._turn.buffered_ms
+            self._core.emit(SpeechStopped(audio_end_ms=audio_end_ms, item_id=item_id))
+        audio_ms = self._turn.buffered_ms
         self._turn = OpenTurn()
-        if not event.transcript:
-            self._core.turn_state = "assistant_generating" if self._output.active else "idle"
-            self._output.drop_draft()
-            self.listen("silence_or_noise")
-            return
-        turn = CommittedTurn(item_id=item_id, transcript=event.transcript, audio_ms=duration)
-        self._seal(turn, wants_response=self._answers_turns)
+        return CommittedTurn(item_id=item_id, transcript=transcript, audio_ms=audio_ms)
+
+    def time_out(self) -> None:
+        """The user has been silent since the last answer: commit the silence, and answer it."""
+        core = self._core
+        since = core.now if core.idle.since is None else core.idle.since
+        core.idle.over()
+        start_ms = max(0.0, self._heard_ms - (core.now - since) * 1000)
+        item_id = self._item_id()
+        self._turn = OpenTurn()
+        core.emit(
+            TimeoutTriggered(
+                audio_start_ms=int(start_ms), audio_end_ms=int(self._heard_ms), item_id=item_id
+            )
+        )
+        silence = CommittedTurn(
+            item_id=item_id,
+            transcript="",
+            audio_ms=self._heard_ms - start_ms,
+            is_speech=False,
+            silence_answered=True,
+        )
+        self._seal(silence, wants_response=True)
 
     @property
     def _answers_turns(self) -> bool:
@@ -269,7 +302,9 @@ class InputLane:
         """What the conversion still holds belongs to this turn; half a sample is no audio."""
         tail = b"" if self._decoder is None else self._decoder.flush()
         if tail:
-            self._turn.buffered_ms += duration_ms(len(tail), self._core.plugin.input_rate_hz)
+            length_ms = duration_ms(len(tail), self._core.plugin.input_rate_hz)
+            self._turn.buffered_ms += length_ms
+            self._heard_ms += length_ms
             self._core.run(self._core.model.plan_append(self._core.fence, tail))
 
     def _wants_response(self, command: Commit | InputCommit) -> bool:
@@ -285,12 +320,23 @@ class InputLane:
             self._output.answer_turn(turn.transcript)
 
     def transcript_known(self, event: UserTranscript) -> None:
-        """The words of a turn that the client committed; it may have been deleted meanwhile."""
-        if event.item_id not in self._core.history.pending:
+        """The words of committed audio; its item may have been deleted meanwhile."""
+        item_id, index, history = event.item_id, event.content_index, self._core.history
+        if not history.awaits(item_id, index):
             return
-        self._core.history.transcript_arrived(event.item_id, event.transcript)
-        transcribed(self._core, event.item_id, event.transcript, event.seconds)
-        self._output.not_awaited(event.item_id)
+        history.transcript_arrived(item_id, event.transcript, index)
+        transcribed(self._core, item_id, event.transcript, event.seconds, index)
+        if item_id not in history.pending:
+            self._output.not_awaited(item_id)
+
+    def transcript_failed(self, event: UserTranscriptFailed) -> None:
+        """Those words will never be known, nor be answered."""
+        item_id, index = event.item_id, event.content_index
+        if not self._core.history.awaits(item_id, index):
+            return
+        self._core.history.transcript_failed(item_id, index)
+        unheard(self._core, item_id, event.message, content_index=index)
+        self._output.unheard(item_id)
 
     # -- dropping input ---------------------------------------------------------------------
 

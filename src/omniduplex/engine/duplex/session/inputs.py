@@ -41,6 +41,10 @@ class Tick(msgspec.Struct, frozen=True, gc=False):
     """Time went by: is the session's end near, or here?"""
 
 
+class TimerFired(msgspec.Struct, frozen=True, gc=False):
+    """The time came that the session had set."""
+
+
 class OutputOverflow(msgspec.Struct, frozen=True, gc=False):
     """The client reads too slowly; `ending` is a response's ending that could not be queued.
 
@@ -54,5 +58,12 @@ class OutputOverflow(msgspec.Struct, frozen=True, gc=False):
 
 
 SessionInput = (
-    DuplexCommand | StageResult | StageLost | AudioReady | CloseRequest | Tick | OutputOverflow
+    DuplexCommand
+    | StageResult
+    | StageLost
+    | AudioReady
+    | CloseRequest
+    | Tick
+    | TimerFired
+    | OutputOverflow
 )

@@ -31,6 +31,11 @@ class DuplexLease:
     def __post_init__(self) -> None:
         self.last_activity_at = self.opened_at
 
+    @property
+    def detached(self) -> bool:
+        """Whether no connection has the session."""
+        return self._detached_at is not None
+
     def touch(self, now: float) -> None:
         """Client or model did something."""
         self.last_activity_at = now

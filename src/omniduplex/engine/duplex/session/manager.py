@@ -118,6 +118,7 @@ class DuplexSessionManager:
             executor=self._executor,
             clock=self._clock,
             call_soon=loop.call_soon_threadsafe,
+            call_later=loop.call_later,
             on_ended=lambda reason: self._forget(link.session_id),
             observer=SessionObserver(
                 link.session_id, session.config.model, metrics=METRICS, tracer=default_tracer()

@@ -24,17 +24,19 @@ from omniduplex.engine.duplex.session.endings import failure_details
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import build_prompt
 from omniduplex.engine.duplex.session.response import Response
+from omniduplex.engine.duplex.session.response_options import (
+    Wanted,
+    check_there_is_speech,
+    wanted,
+)
 from omniduplex.protocol.duplex import (
     CancelResponse,
     ClearOutputAudio,
     CreateResponse,
     DuplexError,
-    Modality,
     OutputCleared,
-    RateLimitsUpdated,
     ResponseDone,
     ResponseOptions,
-    read_max_tokens,
 )
 
 ResponseEvent = (
@@ -67,7 +69,7 @@ class OutputLane:
         self._core = core
         self.active: Response | None = None
         self._draft: Draft | None = None
-        self._deferred: ResponseOptions | None = None
+        self._deferred = False
         self._awaited: set[str] = set()
         """User items whose words the active response waits for."""
 
@@ -85,8 +87,9 @@ class OutputLane:
                 "response_already_active",
                 f"response {self.active.response_id} is active in this conversation",
             )
-        _check_options(options)
-        if not self.start(options):
+        response = wanted(self._core, options)
+        check_there_is_speech(self._core, response)
+        if not self.start(response):
             raise DuplexError("unsupported", SPEAKS_BY_ITSELF)
 
     def answer_turn(self, transcript: str | None) -> None:
@@ -97,47 +100,51 @@ class OutputLane:
         """
         if self.active is not None:
             self.drop_draft()
-            self._deferred = NO_OPTIONS
+            self._deferred = True
         elif transcript is None:
             self.drop_draft()
-            self._await_transcripts(NO_OPTIONS)
+            self._await_transcripts(self._usual())
         elif not self._promote(transcript):
-            self.start(NO_OPTIONS)
+            self.start(self._usual())
+
+    def _usual(self) -> Wanted:
+        """A response that nobody asked anything special of."""
+        return wanted(self._core, NO_OPTIONS)
 
     @property
-    def deferred(self) -> bool:
-        """Whether an answer waits for the active response to end."""
-        return self._deferred is not None
+    def busy(self) -> bool:
+        """Whether a response is active, or waits for something."""
+        return self.active is not None or self._deferred or self._draft is not None
 
-    def start(self, options: ResponseOptions) -> bool:
+    def start(self, response: Wanted) -> bool:
         """Open a response and ask the model for it; false if the model speaks only by itself."""
         self.drop_draft()
         if self._core.history.pending:
-            self._await_transcripts(options)
+            self._await_transcripts(response)
             return True
         key = self._core.new_id("answer")
-        works = self._plan(key, options)
+        works = self._plan(key, response)
         if works is None:
             return False
         self._core.run(works)
-        self._open(self._new_response(key, options))
+        self._open(self._new_response(key, response))
         return True
 
     def _plan(
-        self, key: str, options: ResponseOptions, extra_user_text: str | None = None
+        self, key: str, response: Wanted, extra_user_text: str | None = None
     ) -> Sequence[StageWork] | None:
         prompt = build_prompt(
-            self._core.config,
+            response,
             self._core.history,
             self._core.playback,
-            options=options,
+            with_images=self._core.capabilities.supports_image_input,
             extra_user_text=extra_user_text,
         )
         return self._core.model.plan_response(self._core.fence, key, prompt)
 
-    def _await_transcripts(self, options: ResponseOptions) -> None:
+    def _await_transcripts(self, response: Wanted) -> None:
         self._awaited = set(self._core.history.pending)
-        self._open(self._new_response(self._core.new_id("answer"), options))
+        self._open(self._new_response(self._core.new_id("answer"), response))
 
     def not_awaited(self, item_id: str) -> None:
         """The words of a committed turn are known, or it is gone: ask what waited for them."""
@@ -147,27 +154,24 @@ class OutputLane:
         self._awaited.remove(item_id)
         if self._awaited:
             return
-        works = self._plan(response.key, response.options)
+        works = self._plan(response.key, response.wanted)
         if works is None:
             self.fail(SPEAKS_BY_ITSELF, "unsupported")
         else:
             self._core.run(works)
 
-    def _new_response(self, key: str, options: ResponseOptions) -> Response:
-        config = self._core.config
-        wanted = options.output_modalities or options.modalities or config.modalities
-        modalities: tuple[Modality, ...] = tuple(
-            modality for modality in ("audio", "text") if modality in wanted
-        )
-        tools = config.tools if options.tools is None else options.tools
+    def unheard(self, item_id: str) -> None:
+        """The words of a committed turn will never be known: what waited for them fails."""
+        if item_id in self._awaited:
+            message = "the words to be answered could not be recognised"
+            self.fail(message, "transcription_failed")
+
+    def _new_response(self, key: str, response: Wanted) -> Response:
         return Response(
             core=self._core,
             response_id=self._core.new_id("resp"),
             key=key,
-            options=options,
-            modalities=modalities,
-            lazy_message=bool(tools),
-            in_history=options.conversation != "none",
+            wanted=response,
         )
 
     def _open(self, response: Response) -> None:
@@ -187,7 +191,7 @@ class OutputLane:
                 return
             self.drop_draft()
         key = self._core.new_id("answer")
-        works = self._plan(key, NO_OPTIONS, transcript)
+        works = self._plan(key, self._usual(), transcript)
         if works is not None:
             self._core.run(works)
             self._draft = Draft(key, transcript, version)
@@ -211,7 +215,7 @@ class OutputLane:
             self.drop_draft()
             return False
         self._draft = None
-        self._open(self._new_response(draft.key, NO_OPTIONS))
+        self._open(self._new_response(draft.key, self._usual()))
         for event in draft.held:
             self.take(event)
         return True
@@ -251,7 +255,7 @@ class OutputLane:
         if previous is not None:
             self._awaited.clear()
             previous.finish("completed")
-        self._open(self._new_response(event.key, NO_OPTIONS))
+        self._open(self._new_response(event.key, self._usual()))
 
     def _finish(self, response: Response, event: ResponseEnded) -> None:
         self.active = None
@@ -263,9 +267,9 @@ class OutputLane:
         self._start_deferred()
 
     def _start_deferred(self) -> None:
-        options, self._deferred = self._deferred, None
-        if options is not None:
-            self.start(options)
+        deferred, self._deferred = self._deferred, False
+        if deferred:
+            self.start(self._usual())
 
     def fail(self, message: str, code: str = "runtime_data_plane_stream_failed") -> None:
         """The active response cannot be finished; nothing of it stays in the history."""
@@ -275,11 +279,12 @@ class OutputLane:
 
     def end_failed(self, response: Response, code: str, *, announced: bool = True) -> None:
         """End the active response as failed, after the error was told."""
-        self.active = self._deferred = None
+        self.active, self._deferred = None, False
         self._awaited.clear()
         self._core.turn_state = "idle"
         if announced:
             self._core.effects.append(DropQueuedAudio(response.response_id))
+            self._silence(response.response_id)
             response.finish("failed", code)
         self._forget(response.response_id)
 
@@ -297,8 +302,9 @@ class OutputLane:
             facts = msgspec.structs.replace(response.facts, committed=False, reason=code)
             response = msgspec.structs.replace(response, facts=facts)
         self._core.effects.append(DropQueuedAudio(ending.response_id))
+        self._silence(ending.response_id)
         self._core.emit(ResponseDone(response_id=ending.response_id, response=response))
-        self._core.emit(RateLimitsUpdated())
+        self._core.emit_rate_limits()
         self._forget(ending.response_id)
 
     def _forget(self, response_id: str) -> None:
@@ -306,12 +312,13 @@ class OutputLane:
         if item_id in self._core.history:
             self._core.history.remove(item_id)
         self._core.playback.forget(response_id)
+        self._core.loudspeaker.clear(response_id)
 
     # -- stopping ---------------------------------------------------------------------------
 
     def cancel(self, reason: str, *, announce_clear: bool = False) -> bool:
         """Stop the active response; the epoch advances first. False when nothing was active."""
-        self._deferred = None
+        self._deferred = False
         self.drop_draft()
         response, self.active = self.active, None
         if response is None:
@@ -322,8 +329,7 @@ class OutputLane:
         self._core.playback.interrupt(response.record, self._core.now)
         self._core.run(self._core.model.plan_cancel(self._core.fence, response.key))
         self._core.effects.append(DropQueuedAudio(response.response_id))
-        if announce_clear:
-            self._core.emit(OutputCleared(response_id=response.response_id))
+        self._silence(response.response_id, announce=announce_clear)
         response.finish("cancelled", reason)
         return True
 
@@ -335,8 +341,17 @@ class OutputLane:
         self._core.playback.interrupt(record, self._core.now)
         self._core.history.touch()
         self._core.effects.append(DropQueuedAudio(record.response_id))
-        self._core.emit(OutputCleared(response_id=record.response_id))
+        self._silence(record.response_id, announce=True)
         return record
+
+    def _silence(self, response_id: str, *, announce: bool = False) -> None:
+        """Nothing more of a response is played.
+
+        The contract tells of it where it was asked for (section 7.4), the OpenAI API always.
+        """
+        played = self._core.loudspeaker.clear(response_id)
+        if announce or (played and self._core.config.dialect.is_openai):
+            self._core.emit(OutputCleared(response_id=response_id))
 
     def cancel_command(self, command: CancelResponse) -> None:
         """`response.cancel`; buffered input stays.
@@ -364,24 +379,3 @@ class OutputLane:
         if is_latest and self.cut_playback() is not None:
             return
         self._core.emit(OutputCleared(response_id=command.response_id))
-
-
-def _check_options(options: ResponseOptions) -> None:
-    if options.input is not None:
-        raise DuplexError(
-            "unsupported_native_response_options",
-            "response.input is not supported",
-            param="response.input",
-        )
-    if options.conversation not in (None, "auto", "none"):
-        raise DuplexError(
-            "bad_event", "conversation is auto or none", param="response.conversation"
-        )
-    for name in ("output_modalities", "modalities"):
-        wanted = getattr(options, name)
-        if wanted is not None and not (wanted and {"audio", "text"}.issuperset(wanted)):
-            raise DuplexError(
-                "bad_event", "the modalities are audio, text or both", param=f"response.{name}"
-            )
-    for name in ("max_output_tokens", "max_response_output_tokens", "max_tokens"):
-        read_max_tokens(getattr(options, name), f"response.{name}")

@@ -112,6 +112,11 @@ class PlaybackLedger:
             return record.committed_ms < int(record.sent_ms)
         return record.finish_at > now
 
+    def finishes_at(self, record: PlaybackRecord) -> float | None:
+        """When (s) a client that acknowledges nothing has played it; None: its reports tell."""
+        acknowledged = self.policy == "ack_only" or self._acknowledges
+        return None if acknowledged and not record.cut_off else record.finish_at
+
     def heard_ms(self, record: PlaybackRecord) -> float | None:
         """How much of the response the user heard; None means all of it.
 

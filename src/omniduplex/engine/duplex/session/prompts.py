@@ -9,62 +9,61 @@ import msgspec
 from omniduplex.engine.duplex.plugin import PromptMessage, PromptToolCall, ResponsePrompt
 from omniduplex.engine.duplex.session.history import HistoryEntry, message_text
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackLedger
-from omniduplex.protocol.duplex import DuplexSessionConfig, Item, ResponseOptions
+from omniduplex.engine.duplex.session.response_options import Wanted
+from omniduplex.protocol.duplex import Item
 
 MAX_PROMPT_MESSAGES = 128
 """Older messages stay in the conversation but leave the prompt."""
 
 
 def build_prompt(
-    config: DuplexSessionConfig,
+    wanted: Wanted,
     entries: Iterable[HistoryEntry],
     playback: PlaybackLedger,
     *,
-    options: ResponseOptions,
+    with_images: bool,
     extra_user_text: str | None = None,
 ) -> ResponsePrompt:
-    """The prompt of one response; `extra_user_text` is a turn that is not committed yet."""
-    messages = [m for entry in entries if (m := entry_message(entry, playback)) is not None]
+    """The prompt of one response; `extra_user_text` is a turn that is not committed yet.
+
+    The response's own input stands in for the conversation if it was given.
+    """
+    shown = entries if wanted.input is None else wanted.input
+    found = (entry_message(entry, playback, with_images=with_images) for entry in shown)
+    messages = [message for message in found if message is not None]
     if extra_user_text is not None:
         messages.append(PromptMessage(role="user", text=extra_user_text))
-    modalities = options.output_modalities or options.modalities or config.modalities
     return ResponsePrompt(
-        instructions=(
-            config.instructions if options.instructions is None else options.instructions
-        ),
+        instructions=wanted.instructions,
         messages=tuple(messages[-MAX_PROMPT_MESSAGES:]),
-        speak="audio" in modalities,
-        temperature=config.temperature if options.temperature is None else options.temperature,
-        max_tokens=response_max_tokens(config, options),
-        voice=options.voice or config.voice,
-        tools=config.tools if options.tools is None else options.tools,
-        tool_choice=config.tool_choice if options.tool_choice is None else options.tool_choice,
+        speak="audio" in wanted.modalities,
+        temperature=wanted.temperature,
+        max_tokens=wanted.max_tokens,
+        voice=wanted.voice,
+        tools=wanted.tools,
+        tool_choice=wanted.tool_choice,
     )
 
 
-def response_max_tokens(config: DuplexSessionConfig, options: ResponseOptions) -> int | None:
-    """The token limit of one response; "inf" lifts the session's."""
-    wanted = options.max_output_tokens
-    if wanted is None:
-        wanted = options.max_response_output_tokens
-    if wanted is None:
-        wanted = options.max_tokens
-    if wanted is None:
-        return config.max_output_tokens
-    return wanted if isinstance(wanted, int) else None
-
-
-def entry_message(entry: HistoryEntry, playback: PlaybackLedger) -> PromptMessage | None:
-    """The prompt message of an entry; None when nothing of it was said or heard."""
+def entry_message(
+    entry: HistoryEntry, playback: PlaybackLedger, *, with_images: bool
+) -> PromptMessage | None:
+    """The prompt message of an entry; None when nothing of it was said, shown or heard."""
     item = entry.item
     if item.type == "function_call":
         return PromptMessage(role="assistant", tool_calls=(_tool_call(item),))
     if item.type == "function_call_output":
         return PromptMessage(role="tool", text=_text(item.output), tool_call_id=_text(item.call_id))
     text = _known_text(entry, playback)
-    if not text or isinstance(item.role, msgspec.UnsetType):
+    images = _images(item) if with_images else ()
+    if isinstance(item.role, msgspec.UnsetType) or not (text or images):
         return None
-    return PromptMessage(role=item.role, text=text)
+    return PromptMessage(role=item.role, text=text, images=images)
+
+
+def _images(item: Item) -> tuple[str, ...]:
+    urls = (_text(part.image_url) for part in item.content or ())
+    return tuple(url for url in urls if url)
 
 
 def _known_text(entry: HistoryEntry, playback: PlaybackLedger) -> str:

@@ -14,10 +14,10 @@ from omniduplex.engine.duplex.session.endings import Ending, item_status, status
 from omniduplex.engine.duplex.session.history import HistoryEntry, SpokenText
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import heard_text
+from omniduplex.engine.duplex.session.response_options import Wanted
 from omniduplex.protocol.duplex import (
     AudioDelta,
     AudioDone,
-    AudioFormat,
     ContentPart,
     ContentPartAdded,
     ContentPartDone,
@@ -25,18 +25,17 @@ from omniduplex.protocol.duplex import (
     DuplexResponse,
     FunctionCallDelta,
     FunctionCallDone,
+    FunctionCallFacts,
     Item,
     ItemAdded,
     ItemCreated,
     ItemDone,
-    Modality,
+    MalformedFunctionCall,
     OutputItemAdded,
     OutputItemDone,
-    RateLimitsUpdated,
     ResponseCreated,
     ResponseDone,
     ResponseFacts,
-    ResponseOptions,
     ResponseStatus,
     RuntimeMetadata,
     SpeakDecision,
@@ -54,17 +53,14 @@ from omniduplex.protocol.duplex import (
 class Response:
     """The response that the client sees; `key` is what the model calls it.
 
-    With `lazy_message` the message item opens with its first words, since the model may call a
-    tool instead; otherwise it opens with the response (wire contract, section 7.3).
+    With tools at hand the message item opens with its first words, since the model may call one
+    instead; otherwise it opens with the response (wire contract, section 7.3).
     """
 
     core: SessionCore
     response_id: str
     key: str
-    options: ResponseOptions
-    modalities: tuple[Modality, ...]
-    lazy_message: bool = False
-    in_history: bool = True
+    wanted: Wanted
     spoken: SpokenText = field(default_factory=SpokenText)
     text: str = ""
     usage: Usage | None = None
@@ -77,7 +73,6 @@ class Response:
     _text_part: bool = False
     _spoke: bool = False
     _encoder: OutputEncoder | None = None
-    _format: AudioFormat = field(init=False)
 
     @property
     def item_id(self) -> str:
@@ -87,8 +82,6 @@ class Response:
     def open(self) -> None:
         """Announce the response."""
         self.record = self.core.playback.open(self.response_id)
-        # A stream is encoded one way from end to end, whatever is set meanwhile.
-        self._format = self.core.config.output_format
         self.turn_id = self.core.turn_id
         facts = ResponseFacts(
             type="response.created",
@@ -99,7 +92,7 @@ class Response:
         )
         response = self._response("in_progress", None, facts)
         self.core.emit(ResponseCreated(response_id=self.response_id, response=response))
-        if not self.lazy_message:
+        if not self.wanted.tools:
             self._open_message()
 
     def _open_message(self) -> None:
@@ -107,7 +100,7 @@ class Response:
             return
         item = Item(id=self.item_id, status="in_progress", role="assistant", content=())
         self._message_index = self._open_item(item, self.spoken)
-        if "audio" in self.modalities:
+        if "audio" in self.wanted.modalities:
             self._audio_part = True
             self.core.emit(self._part_added(0, ContentPart(type="audio", transcript="")))
 
@@ -118,7 +111,7 @@ class Response:
         # The OpenAI API announces the output item first, the contract the conversation's item.
         if self.core.config.dialect.is_openai:
             self.core.emit(added)
-        if self.in_history:
+        if self.wanted.in_history:
             entry = HistoryEntry(item, response_id=self.response_id, spoken=spoken)
             previous = self.core.history.add(entry)
             self.core.emit(ItemAdded(item=item, previous_item_id=previous))
@@ -141,12 +134,12 @@ class Response:
 
         Of a response that is text alone, only the words are sent.
         """
-        if "audio" not in self.modalities:
+        if "audio" not in self.wanted.modalities:
             self.add_text(event.text)
             return
         self._open_message()
         if self._encoder is None:
-            out = self._format
+            out = self.wanted.output_format
             if out.encoding == "pcm_f32le":
                 raise ValueError("no output in pcm_f32le")
             self._encoder = OutputEncoder(event.sample_rate_hz, out.encoding, out.rate_hz)
@@ -155,6 +148,7 @@ class Response:
         spoken_ms = duration_ms(len(event.pcm), event.sample_rate_hz)
         self.spoken.add(event.text, spoken_ms)
         self.core.playback.add_audio(self.record, spoken_ms, self.core.now)
+        self.core.loudspeaker.start(self.record)
         self._speak_once()
         self._send_audio(delta, event.text)
 
@@ -187,8 +181,8 @@ class Response:
                 item_id=self.item_id,
                 output_index=index,
                 delta=delta,
-                format=self._format.encoding,
-                sample_rate_hz=self._format.rate_hz,
+                format=self.wanted.output_format.encoding,
+                sample_rate_hz=self.wanted.output_format.rate_hz,
                 metadata=metadata,
             )
         )
@@ -223,6 +217,9 @@ class Response:
 
     def add_function_call(self, call: FunctionCall) -> None:
         """Send a whole tool call as an item of its own."""
+        if not (call.name and call.call_id):
+            self._tell_malformed(call)
+            return
         item = Item(
             id=self.core.new_id("item"),
             type="function_call",
@@ -254,6 +251,17 @@ class Response:
         done = msgspec.structs.replace(item, status="completed", arguments=call.arguments)
         self._finish_item(index, done)
 
+    def _tell_malformed(self, call: FunctionCall) -> None:
+        """Show a tool call that lacks its name or its id: nobody can answer it."""
+        facts = FunctionCallFacts(
+            session_id=self.core.session_id,
+            epoch=self.core.epoch,
+            call_id=call.call_id or None,
+            name=call.name or None,
+            arguments=call.arguments,
+        )
+        self.core.emit(MalformedFunctionCall(event=facts))
+
     def finish(self, ending: Ending, reason: str | None = None) -> None:
         """End the response: open parts, then items, then the response itself."""
         if ending in ("completed", "incomplete"):
@@ -268,7 +276,7 @@ class Response:
             session_id=self.core.session_id,
             response_id=self.response_id,
             epoch=self.core.epoch,
-            committed=self.in_history and ending != "failed",
+            committed=self.wanted.in_history and ending != "failed",
             playback=self.record.cursor(),
             reason=reason or msgspec.UNSET,
             omniduplex=(
@@ -277,7 +285,8 @@ class Response:
         )
         response = self._response(ending, details, facts)
         self.core.emit(ResponseDone(response_id=self.response_id, response=response))
-        self.core.emit(RateLimitsUpdated())
+        self.core.emit_rate_limits()
+        self.core.idle.answered(self.core.now)
 
     def _flush_encoder(self) -> None:
         if self._encoder is None:
@@ -344,7 +353,7 @@ class Response:
         parts: list[ContentPart] = []
         if self._audio_part and (self._spoke or not self._text_part):
             transcript = self.spoken.text
-            if self.record.cut_off and self.in_history:
+            if self.record.cut_off and self.wanted.in_history:
                 transcript = heard_text(self.core.history.get(self.item_id), self.core.playback)
             parts.append(ContentPart(type="output_audio", transcript=transcript))
         if self._text_part:
@@ -355,7 +364,7 @@ class Response:
         self._items[index] = item
         done = OutputItemDone(response_id=self.response_id, output_index=index, item=item)
         self.core.emit(done)
-        if self.in_history:
+        if self.wanted.in_history:
             self.core.history.replace(item)
             previous = self.core.history.previous_of(item.id)
             self.core.emit(ItemDone(item=item, previous_item_id=previous))
@@ -368,9 +377,10 @@ class Response:
             status=status,
             status_details=details,
             output=tuple(self._items) if status != "in_progress" else (),
-            modalities=self.modalities,
-            output_modalities=self.modalities,
-            metadata=self.options.metadata,
+            modalities=self.wanted.modalities,
+            output_modalities=self.wanted.modalities,
+            conversation_id=self.core.conversation_id if self.wanted.in_history else None,
+            metadata=self.wanted.metadata,
             usage=self.usage,
             facts=facts,
         )

@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from typing import Protocol
 
 from omniduplex.engine.duplex.contracts import Abort, DuplexStagePort, Submit
 from omniduplex.engine.duplex.link import DuplexSessionLink
@@ -15,6 +16,7 @@ from omniduplex.engine.duplex.session.effects import (
     Emit,
     Ended,
     Prepare,
+    SetTimer,
 )
 from omniduplex.engine.duplex.session.engine_session import DuplexEngineSession
 from omniduplex.engine.duplex.session.inputs import (
@@ -23,6 +25,7 @@ from omniduplex.engine.duplex.session.inputs import (
     OutputOverflow,
     SessionInput,
     StageLost,
+    TimerFired,
 )
 from omniduplex.engine.duplex.session.observer import SessionObserver
 from omniduplex.protocol.duplex import (
@@ -37,6 +40,17 @@ from omniduplex.stages.errors import StageUnavailable
 logger = logging.getLogger(__name__)
 
 CallSoon = Callable[[Callable[[], None]], object]
+
+
+class Timer(Protocol):
+    """A call that is due later."""
+
+    def cancel(self) -> None:
+        """Let it not happen."""
+
+
+CallLater = Callable[[float, Callable[[], None]], Timer]
+"""Has a function called on the engine loop after so many seconds."""
 
 
 class DuplexSessionRunner:
@@ -55,6 +69,7 @@ class DuplexSessionRunner:
         executor: Executor,
         clock: Callable[[], float],
         call_soon: CallSoon,
+        call_later: CallLater,
         on_ended: Callable[[str], None],
         observer: SessionObserver,
     ) -> None:
@@ -64,6 +79,8 @@ class DuplexSessionRunner:
         self._executor = executor
         self._clock = clock
         self._call_soon = call_soon
+        self._call_later = call_later
+        self._timer: Timer | None = None
         self._on_ended = on_ended
         self._observer = observer
         self._queue: deque[SessionInput] = deque()
@@ -134,6 +151,8 @@ class DuplexSessionRunner:
                     self._link.output.cancel(effect.response_id)
                 case Prepare():
                     self._prepare(effect)
+                case SetTimer():
+                    self._set_timer(effect.at)
                 case Ended():
                     self._ended(effect.reason)
 
@@ -158,7 +177,7 @@ class DuplexSessionRunner:
         unannounced: set[str] = set()
         for effect in undone:
             match effect:
-                case Submit() | Abort() | DropQueuedAudio():
+                case Submit() | Abort() | DropQueuedAudio() | SetTimer():
                     self._execute([effect])
                 case Emit(ResponseCreated() as created):
                     unannounced.add(created.response_id)
@@ -183,6 +202,14 @@ class DuplexSessionRunner:
         except StageUnavailable as error:
             self._queue.append(StageLost(work.stage_id, str(error)))
 
+    def _set_timer(self, at: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if at is not None:
+            delay_s = max(0.0, at - self._clock())
+            self._timer = self._call_later(delay_s, lambda: self.post(TimerFired()))
+
     def _prepare(self, work: Prepare) -> None:
         future = self._executor.submit(work.convert)
         future.add_done_callback(lambda done: self._call_soon(lambda: self._prepared(work, done)))
@@ -201,5 +228,6 @@ class DuplexSessionRunner:
 
     def _ended(self, reason: str) -> None:
         self._queue.clear()
+        self._set_timer(None)
         self._observer.ended(reason)
         self._on_ended(reason)
