@@ -97,6 +97,9 @@ class EchoDriver:
     def commit(self, item_id: str = "item_1") -> None:
         self.do(self.state.plan_commit(self.fence, item_id))
 
+    def hear_item(self, pcm: bytes, item_id: str = "item_1", content_index: int = 0) -> None:
+        self.do(self.state.plan_recognise(self.fence, item_id, content_index, pcm))
+
     def clear(self) -> None:
         self.do(self.state.plan_clear(self.fence))
 

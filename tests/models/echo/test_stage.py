@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -208,7 +209,7 @@ def test_an_answer_lasts_as_long_as_the_turn_and_says_its_words() -> None:
     assert pitch_hz(b"".join(event.pcm for event in audio)) == 440 + 20 * 5
     assert echo.events[10:] == [
         ResponseMetrics("r1", 0, {"units": 10.0}),
-        ResponseEnded("r1", "stop", Usage(total_tokens=12, input_tokens=5, output_tokens=7)),
+        ResponseEnded("r1", "stop", Usage.of_text(5, 7)),
         Listen(),
     ]
 
@@ -275,9 +276,7 @@ def test_the_token_limit_cuts_an_answer(speak: bool) -> None:
 
     assert echo.words("r1") == "You said one"
     assert echo.audio_ms("r1") == (240 if speak else 0)
-    assert echo.of(ResponseEnded) == [
-        ResponseEnded("r1", "length", Usage(total_tokens=7, input_tokens=4, output_tokens=3))
-    ]
+    assert echo.of(ResponseEnded) == [ResponseEnded("r1", "length", Usage.of_text(4, 3))]
 
 
 def tool_prompt(*messages: PromptMessage, tool_choice: str = "auto") -> ResponsePrompt:
@@ -295,6 +294,41 @@ def test_a_tool_named_by_the_user_is_called(text: str, arguments: str) -> None:
     assert echo.of(FunctionCall) == [FunctionCall("r1", "call_1", "get_time", arguments)]
     assert echo.of(ResponseAudio) == []
     assert [event.key for event in echo.of(ResponseEnded)] == ["r1"]
+
+
+def test_every_tool_that_is_named_is_called() -> None:
+    echo = EchoDriver()
+    tools = (GET_TIME, {"type": "function", "name": "set_alarm"})
+    ask = prompt(user("call get_time in Rome, call set_alarm at ten call get_time"))
+    echo.respond("r1", msgspec.structs.replace(ask, tools=tools))
+
+    assert echo.of(FunctionCall) == [
+        FunctionCall("r1", "call_1", "get_time", '{"text":"in Rome,"}'),
+        FunctionCall("r1", "call_2", "set_alarm", '{"text":"at ten"}'),
+        FunctionCall("r1", "call_3", "get_time", "{}"),
+    ]
+    assert len(echo.of(ResponseEnded)) == 1
+
+
+@pytest.mark.parametrize(
+    ("choice", "text", "call"),
+    [
+        ("required", "What time is it?", ("get_time", '{"text":"What time is it?"}')),
+        ("required", "call get_time in Rome", ("get_time", '{"text":"in Rome"}')),
+        (
+            {"type": "function", "name": "set_alarm"},
+            "call get_time",
+            ("set_alarm", '{"text":"call get_time"}'),
+        ),
+    ],
+)
+def test_a_tool_that_has_to_be_called_is(choice: Any, text: str, call: tuple[str, str]) -> None:
+    echo = EchoDriver()
+    tools = (GET_TIME, {"type": "function", "name": "set_alarm"})
+    ask = msgspec.structs.replace(prompt(user(text)), tools=tools, tool_choice=choice)
+    echo.respond("r1", ask)
+
+    assert [(one.name, one.arguments) for one in echo.of(FunctionCall)] == [call]
 
 
 @pytest.mark.parametrize("text", ["get_time", "call get_times", "recall get_time"])
@@ -323,6 +357,21 @@ def test_the_output_of_a_tool_is_spoken_and_the_next_call_has_a_new_id() -> None
 
     assert echo.words("r2") == "Tool said ten o'clock"
     assert [event.call_id for event in echo.of(FunctionCall)] == ["call_1", "call_2"]
+
+
+def test_audio_beside_the_stream_is_described_and_leaves_the_open_turn_alone() -> None:
+    echo = EchoDriver(config=COMMITS_ONLY)
+    echo.append(tone(400))
+    echo.hear_item(silence(40) + tone(800, hz=220), "item_9", 2)
+    echo.append(tone(400))
+    echo.hear_item(silence(400), "item_10")
+    echo.commit()
+
+    assert echo.of(UserTranscript) == [
+        UserTranscript("item_9", "tone 220 Hz 0.8 s", 0.84, 2),
+        UserTranscript("item_10", "", 0.0),
+        UserTranscript("item_1", "tone 440 Hz 0.8 s", 0.8),
+    ]
 
 
 def test_a_paced_answer_speaks_one_unit_for_each_unit_it_hears() -> None:

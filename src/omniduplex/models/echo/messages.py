@@ -66,9 +66,18 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, tag=6):
     max_words: int | None = None
     tools: tuple[str, ...] = ()
     """Names of the tools it may call."""
+    must_call: str | None = None
+    """The one that it has to call, whatever the text says."""
 
 
-ToStage = Listen | ForceListen | CommitTurn | ClearTurn | StopAnswer | Answer
+class HearItem(msgspec.Struct, frozen=True, tag=7):
+    """Describe the audio beside this, which is no part of the stream; it is of this item."""
+
+    item_id: str
+    content_index: int
+
+
+ToStage = Listen | ForceListen | CommitTurn | ClearTurn | StopAnswer | Answer | HearItem
 
 
 class Listening(msgspec.Struct, frozen=True, tag=11):
@@ -91,11 +100,12 @@ class TurnHeard(msgspec.Struct, frozen=True, tag=13):
 
 
 class TurnCommitted(msgspec.Struct, frozen=True, tag=14):
-    """What was heard of a committed turn; empty when there was no speech in it."""
+    """What was heard of a committed turn or an item; empty when there was no speech in it."""
 
     item_id: str
     transcript: str
     seconds: float
+    content_index: int = 0
 
 
 class ToolCall(msgspec.Struct, frozen=True):

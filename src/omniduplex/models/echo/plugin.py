@@ -15,6 +15,7 @@ class EchoDuplexPlugin(DuplexModelPlugin):
     """A native duplex model without weights, for tests, benchmarks and as an example."""
 
     input_rate_hz = INPUT_RATE_HZ
+    recognises_items = True
 
     def __init__(self, pipeline: PipelineConfig) -> None:
         super().__init__(pipeline)

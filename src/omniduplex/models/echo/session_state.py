@@ -76,6 +76,14 @@ class EchoSessionState(DuplexModelSessionState):
         """Close the utterance; its description comes back as the item's transcript."""
         return self._tell(fence, messages.CommitTurn(item_id))
 
+    def plan_recognise(
+        self, fence: DuplexFence, item_id: str, content_index: int, pcm: bytes
+    ) -> Sequence[StageWork]:
+        """Have the stage describe audio that is no part of the stream."""
+        data = _encoder.encode(messages.HearItem(item_id, content_index))
+        message = StageInput(self._listening, epoch=fence.epoch, pcm=pcm, data=data)
+        return (Submit(self._stage_id, message),)
+
     def plan_clear(self, fence: DuplexFence) -> Sequence[StageWork]:
         """Forget the utterance, and what the ear may just be saying about it."""
         self._clears += 1
@@ -97,6 +105,7 @@ class EchoSessionState(DuplexModelSessionState):
             speak=prompt.speak,
             max_words=prompt.max_tokens,
             tools=() if prompt.tool_choice == "none" else _tool_names(prompt),
+            must_call=_must_call(prompt),
         )
         self._asked += 1
         request_id = fence.request_id(f"answer{self._asked}")
@@ -131,8 +140,8 @@ class EchoSessionState(DuplexModelSessionState):
                 return self._project_part(part, stage_id, output)
             case _ if output.request_id != self._listening:
                 return ()
-            case messages.TurnCommitted(item_id, transcript, seconds):
-                return (UserTranscript(item_id, transcript, seconds),)
+            case messages.TurnCommitted(item_id, transcript, seconds, content_index):
+                return (UserTranscript(item_id, transcript, seconds, content_index),)
             case messages.Listening():
                 return (Listen(),)
             case messages.SpeechHeard(start_ms, clears):
@@ -170,17 +179,20 @@ class EchoSessionState(DuplexModelSessionState):
             events.append(FunctionCall(key, call.call_id, call.name, call.arguments))
         if part.end:
             del self._answers[key]
-            usage = Usage(
-                total_tokens=part.end.input_tokens + part.end.output_tokens,
-                input_tokens=part.end.input_tokens,
-                output_tokens=part.end.output_tokens,
-            )
+            usage = Usage.of_text(part.end.input_tokens, part.end.output_tokens)
             events += (
                 ResponseMetrics(key, stage_id, output.metrics),
                 ResponseEnded(key, part.end.reason, usage),
                 Listen(),
             )
         return events
+
+
+def _must_call(prompt: ResponsePrompt) -> str | None:
+    choice = prompt.tool_choice
+    if isinstance(choice, dict):
+        return str(choice.get("name"))
+    return next(iter(_tool_names(prompt)), None) if choice == "required" else None
 
 
 def _tool_names(prompt: ResponsePrompt) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from omniduplex.models.echo.messages import (
     EchoOptions,
     ForceListen,
     FromStage,
+    HearItem,
     Listen,
     Listening,
     SpeechHeard,
@@ -224,6 +225,8 @@ class EchoStage(StageModel):
             case None | ForceListen():
                 for unit, forced in session.take_units(message.pcm, order is not None):
                     self._hear(session, message, unit, forced)
+            case HearItem(item_id, content_index):
+                self._hear_item(message, item_id, content_index)
             case CommitTurn(item_id):
                 self._commit(session, message, item_id)
             case ClearTurn():
@@ -253,6 +256,14 @@ class EchoStage(StageModel):
         if self.options.self_start and turn.transcript:
             session.owes_answer = True
             self._speak_if_free(session, message)
+
+    def _hear_item(self, message: StageInput, item_id: str, content_index: int) -> None:
+        ear, apart = Ear(), Session()
+        for unit, _ in apart.take_units(message.pcm, False):
+            ear.hear(unit, False)
+        turn = ear.commit(apart.drop_rest(), False)
+        heard = TurnCommitted(item_id, turn.transcript, turn.speech_ms / 1000, content_index)
+        self._tell(message, heard)
 
     def _speak_if_free(self, session: Session, message: StageInput) -> None:
         """Begin the answer owed, unless an answer is still being spoken: there is one mouth."""
@@ -284,11 +295,11 @@ class EchoStage(StageModel):
         turn = session.ear.last_turn
         text = order.text if order.from_tool else order.text or turn.transcript
         words = text.split()
-        call = None if order.from_tool else _find_call(text, order.tools, session.calls + 1)
-        if call is not None:
-            session.calls += 1
+        calls = () if order.from_tool else _calls(text, order, session.calls + 1)
+        if calls:
+            session.calls += len(calls)
             end = AnswerEnd("stop", order.input_tokens, 0)
-            return _parts(message, AnswerPart(order.key, call=call, end=end), [""], [b""])
+            return _call_parts(message, order.key, calls, end)
         was_heard = not order.from_tool and text == turn.transcript
         said = ["Tool" if order.from_tool else "You", "said", *words]
         kept = said[: order.max_words] or said[:1]
@@ -351,11 +362,35 @@ def _parts(
     return parts
 
 
-def _find_call(text: str, tools: Sequence[str], number: int) -> ToolCall | None:
-    for name in tools:
-        found = re.search(rf"\bcall {re.escape(name)}(?![\w-])(.*)", text, re.DOTALL)
-        if found:
-            rest = found[1].strip()
-            arguments = msgspec.json.encode({"text": rest} if rest else {}).decode()
-            return ToolCall(f"call_{number}", name, arguments)
-    return None
+def _call_parts(
+    message: StageInput, key: str, calls: Sequence[ToolCall], end: AnswerEnd
+) -> deque[StageOutput]:
+    """One output for each call; the last one ends the answer."""
+    parts: deque[StageOutput] = deque()
+    for index, call in enumerate(calls, 1):
+        last = AnswerPart(key, call=call, end=end if index == len(calls) else None)
+        parts += _parts(message, last, [""], [b""])
+    for index, part in enumerate(parts, 1):
+        is_last = index == len(parts)
+        parts[index - 1] = msgspec.structs.replace(part, finished=message.final and is_last)
+    return parts
+
+
+def _calls(text: str, order: Answer, number: int) -> tuple[ToolCall, ...]:
+    """What the text says to call, each with the words behind it; or what has to be called."""
+    names = "|".join(re.escape(name) for name in order.tools)
+    places = list(re.finditer(rf"\bcall ({names})(?![\w-])", text)) if names else []
+    ends = [*(place.start() for place in places), len(text)][1:]
+    asked = [
+        (place[1], text[place.end() : end].strip()) for place, end in zip(places, ends, strict=True)
+    ]
+    if order.must_call is not None:
+        asked = [one for one in asked if one[0] == order.must_call] or [(order.must_call, text)]
+    return tuple(
+        ToolCall(f"call_{index}", name, _arguments(words))
+        for index, (name, words) in enumerate(asked, number)
+    )
+
+
+def _arguments(words: str) -> str:
+    return msgspec.json.encode({"text": words} if words else {}).decode()

@@ -54,6 +54,17 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     input_token_details: InputTokenDetails = InputTokenDetails()
     output_token_details: OutputTokenDetails = OutputTokenDetails()
 
+    @classmethod
+    def of_text(cls, input_tokens: int, output_tokens: int) -> Usage:
+        """Count what a model read and wrote when all of it was text."""
+        return cls(
+            total_tokens=input_tokens + output_tokens,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            input_token_details=InputTokenDetails(text_tokens=input_tokens),
+            output_token_details=OutputTokenDetails(text_tokens=output_tokens),
+        )
+
 
 class StatusError(msgspec.Struct, frozen=True, kw_only=True):
     """Why a response failed."""
