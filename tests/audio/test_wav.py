@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omniduplex.audio.wav import read_wav, wav_bytes, write_wav
+from omniduplex.audio.wav import (
+    endless_wav_header,
+    read_wav,
+    read_wav_file,
+    wav_bytes,
+    write_wav,
+)
 
 
 def foreign_wav(path: Path, frames: bytes, *, width: int, channels: int = 1) -> Path:
@@ -33,6 +39,17 @@ def test_bytes_are_the_same_file(tmp_path: Path) -> None:
     write_wav(tmp_path / "a.wav", b"\1\2\3\4", 16000)
 
     assert (tmp_path / "a.wav").read_bytes() == wav_bytes(b"\1\2\3\4", 16000)
+
+
+def test_a_file_in_memory_is_read_too() -> None:
+    assert read_wav_file(io.BytesIO(wav_bytes(b"\1\2\3\4", 8000))) == (b"\1\2\3\4", 8000)
+
+
+def test_a_wav_may_begin_before_its_end_is_known() -> None:
+    streamed = endless_wav_header(22050) + b"\1\2" + b"\3\4"
+
+    assert read_wav_file(io.BytesIO(streamed)) == (b"\1\2\3\4", 22050)
+    assert len(endless_wav_header(22050)) == len(wav_bytes(b"", 22050))
 
 
 @given(st.binary(max_size=200).map(lambda data: data[: len(data) // 2 * 2]))

@@ -1,6 +1,7 @@
 """WAV files with integer PCM, by the standard library."""
 
 import io
+import struct
 import wave
 from pathlib import Path
 from typing import IO
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 from omniduplex.audio.pcm import INT16, SAMPLE_BYTES
 
+# What streaming writers put where a size is not known yet.
+_UNKNOWN_SIZE = 0xFFFFFFFF
 _INT32 = np.dtype(np.int32).newbyteorder("<")
 
 
@@ -19,7 +22,13 @@ def read_wav(path: str | Path) -> tuple[bytes, int]:
     Raises OSError when the file cannot be read, wave.Error when it is not a WAV of integer PCM
     and EOFError when its header is cut short.
     """
-    with wave.open(str(path), "rb") as reader:
+    with open(path, "rb") as file:
+        return read_wav_file(file)
+
+
+def read_wav_file(file: IO[bytes]) -> tuple[bytes, int]:
+    """What `read_wav` gives, from a file that is open or in memory."""
+    with wave.open(file, "rb") as reader:
         width, channels, rate = reader.getsampwidth(), reader.getnchannels(), reader.getframerate()
         data = reader.readframes(reader.getnframes())
     # A file cut short may end inside a frame.
@@ -52,6 +61,23 @@ def wav_bytes(pcm: bytes, rate: int) -> bytes:
     buffer = io.BytesIO()
     _write(buffer, pcm, rate)
     return buffer.getvalue()
+
+
+def endless_wav_header(rate: int) -> bytes:
+    """The beginning of a WAV whose mono PCM follows as it comes: its sizes say "to the end"."""
+    riff = struct.pack("<4sL4s", b"RIFF", _UNKNOWN_SIZE, b"WAVE")
+    layout = struct.pack(
+        "<4sLHHLLHH",
+        b"fmt ",
+        16,  # bytes of the format that follows
+        wave.WAVE_FORMAT_PCM,
+        1,
+        rate,
+        rate * SAMPLE_BYTES,
+        SAMPLE_BYTES,
+        8 * SAMPLE_BYTES,
+    )
+    return riff + layout + struct.pack("<4sL", b"data", _UNKNOWN_SIZE)
 
 
 def _write(file: IO[bytes], pcm: bytes, rate: int) -> None:
