@@ -11,7 +11,9 @@ class FakeLanguageModel(LanguageModel):
     def __init__(self, *deltas: ChatDelta | Exception) -> None:
         self.deltas: Sequence[ChatDelta | Exception] = deltas
         self.requests: list[ChatRequest] = []
+        self.read: list[ChatRequest] = []
         self.closed = False
+        self.while_reading: Callable[[Callable[[], bool]], None] = lambda _: None
         self.before_delta: Callable[[int], None] = lambda _: None
 
     def stream(self, request: ChatRequest, cancelled: Callable[[], bool]) -> Iterator[ChatDelta]:
@@ -24,6 +26,10 @@ class FakeLanguageModel(LanguageModel):
                 yield Finished(finish_reason="cancelled")
                 return
             yield delta
+
+    def read_ahead(self, request: ChatRequest, cancelled: Callable[[], bool]) -> None:
+        self.read.append(request)
+        self.while_reading(cancelled)
 
     def close(self) -> None:
         self.closed = True

@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -70,6 +70,59 @@ def test_an_answer_comes_clause_by_clause_and_ends_with_its_tokens() -> None:
     assert decode_from_listen(end.data) == AnswerEnded("stop", 7, 5)
     assert end.finished
     assert {(output.request_id, output.epoch) for output in desk.out} == {("request", 3)}
+
+
+def test_what_the_next_prompt_begins_with_is_read_when_an_answer_is_written() -> None:
+    desk = Desk(*text_deltas("It is Paris."), DONE)
+    ended_before: list[bool] = []
+    desk.model.while_reading = lambda _: ended_before.append(desk.out[-1].finished)
+    desk.ask()
+
+    (ahead,) = desk.model.read
+    (asked,) = desk.model.requests
+    assert ahead.messages == (
+        *asked.messages,
+        ChatMessage(role="assistant", content="It is Paris."),
+    )
+    assert ended_before == [True]
+
+
+def test_reading_ahead_gives_way_to_an_answer() -> None:
+    desk = Desk(*text_deltas("It is Paris."), DONE)
+    seen: list[bool] = []
+
+    def while_reading(cancelled: Callable[[], bool]) -> None:
+        seen.append(cancelled())
+        if len(seen) == 1:
+            desk.answers.start("another", 3, HELLO)
+            seen.append(cancelled())
+
+    desk.model.while_reading = while_reading
+    desk.ask()
+    assert seen == [False, True, False]
+
+
+def test_nothing_is_read_ahead_after_a_cancelled_answer_or_a_tool_call() -> None:
+    desk = Desk(*text_deltas("It is Paris."), DONE)
+    desk.model.before_delta = lambda index: desk.answers.abort(["request"]) if index == 2 else None
+    desk.ask()
+    assert desk.model.read == []
+
+    caller = Desk(TextDelta("One moment. "), ToolCall(call_id="c", name="f", arguments="{}"), DONE)
+    caller.ask()
+    assert caller.model.read == []
+
+
+def test_an_answer_is_whole_though_reading_ahead_fails(caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk(*text_deltas("It is Paris."), DONE)
+
+    def fail(_: Callable[[], bool]) -> None:
+        raise LanguageModelError("full", "no room")
+
+    desk.model.while_reading = fail
+    desk.ask()
+    assert desk.out[-1].finished
+    assert "could not be read ahead" in caplog.text
 
 
 def test_text_that_is_not_spoken_waits_for_no_clause() -> None:

@@ -36,10 +36,47 @@ def test_result_fits_and_keeps_instructions_and_newest_message(turns: int, budge
     assert kept[1:] == messages[len(messages) - len(kept) + 1 :]
 
 
-def test_beginning_stays_the_same_for_several_turns() -> None:
-    beginnings = [fit(conversation(turns), 400)[1] for turns in range(10, 30)]
-    changes = sum(a != b for a, b in pairwise(beginnings))
+def beginnings(turns: range, budget: int, reserve: int = 0) -> list[ChatMessage]:
+    """How the prompts of a growing conversation begin, each made in the knowledge of the others."""
+    known: list[tuple[ChatMessage, ...]] = []
+    for count in turns:
+        known.insert(0, fit(conversation(count), budget, reserve=reserve, known=known))
+    return [prompt[1] for prompt in reversed(known)]
+
+
+@given(st.integers(300, 900))
+def test_a_beginning_is_kept_until_half_the_budget_is_used_again(budget: int) -> None:
+    first_turns = beginnings(range(60), budget)
+    changes = sum(a != b for a, b in pairwise(first_turns))
+    tokens = sum(estimate_tokens(message) for message in conversation(60))
+    assert changes <= tokens / (budget / 2 - sum(map(estimate_tokens, turn(10)))) + 1
+
+
+def test_a_conversation_that_loses_its_oldest_messages_keeps_its_beginning() -> None:
+    messages = conversation(40)
+    known: list[tuple[ChatMessage, ...]] = []
+    for newest in range(30, 80, 2):
+        window = (SYSTEM, *messages[1:][max(0, newest - 24) : newest])
+        known.insert(0, fit(window, 400, known=known))
+    changes = sum(a[1] != b[1] for a, b in pairwise(known))
     assert changes <= 6
+
+
+@given(st.integers(0, 40), st.integers(0, 6))
+def test_a_prompt_read_ahead_begins_like_the_one_that_follows(turns: int, heard: int) -> None:
+    past = conversation(turns)[:-1]
+    ahead = fit((*past, ChatMessage(role="user", content="")), 500, reserve=64)
+    asked = ChatMessage(role="user", content="a question of some length " * 6)
+    said = past[-1]
+    cut = (*past[:-1], ChatMessage(role="assistant", content=(said.content or "")[: heard * 10]))
+    for history in (past, cut) if turns else (past,):
+        kept = fit((*history, asked), 500, known=[ahead])
+        assert kept[: len(ahead) - 2] == ahead[: len(ahead) - 2]
+
+
+def test_a_likeness_to_another_conversation_costs_no_turns() -> None:
+    other = (SYSTEM, *turn(5), ChatMessage(role="user", content="well?"))
+    assert fit(conversation(10), 600, known=[other]) == conversation(10)
 
 
 def test_tool_result_is_not_kept_without_its_call() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from omniduplex.models.local.chat_wire import Chunk, ChunkReader
 from omniduplex.models.local.language_model import (
     ChatDelta,
     ChatMessage,
@@ -118,3 +119,50 @@ def test_message_beyond_the_context_is_refused(model: LlamaCppModel) -> None:
     with pytest.raises(LanguageModelError) as error:
         list(model.stream(ask("word " * 2_000), never))
     assert error.value.code == "context_length_exceeded"
+
+
+@pytest.fixture
+def tokens_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many tokens of its prompt each answer had to read, as the running counts say."""
+    counts: list[int] = []
+    read = ChunkReader.read
+
+    def count(reader: ChunkReader, chunk: Chunk) -> Iterator[ChatDelta]:
+        if chunk.timings:
+            counts.append(chunk.timings.prompt_n)
+        return read(reader, chunk)
+
+    monkeypatch.setattr(ChunkReader, "read", count)
+    return counts
+
+
+def test_what_is_read_ahead_is_not_read_again(smollm2: Path, tokens_read: list[int]) -> None:
+    model = LlamaCppModel(smollm2, context=CONTEXT, n_parallel=2)
+    told = ("Why is the sky blue?", "It is blue " + "and bright " * 40)
+    model.read_ahead(ask(*told), never)
+    whole = tokens_read[-1]
+    list(model.stream(ask(*told, "And at night?", max_tokens=1), never))
+    model.close()
+
+    assert whole > 100
+    assert tokens_read[-1] < 30
+
+
+def test_a_prompt_after_a_cancelled_one_finds_what_that_one_read(
+    smollm2: Path, tokens_read: list[int]
+) -> None:
+    model = LlamaCppModel(smollm2, context=CONTEXT, n_parallel=2)
+    told = ("Why is the sky blue?", "It is blue " + "and bright " * 40)
+    draft = model.stream(ask(*told, "And at"), never)
+    next(draft)
+    draft.close()
+    list(model.stream(ask(*told, "And at night?", max_tokens=1), never))
+    model.close()
+
+    assert tokens_read[0] > 100
+    assert tokens_read[-1] < 30
+
+
+def test_reading_ahead_can_be_cancelled(model: LlamaCppModel, tokens_read: list[int]) -> None:
+    model.read_ahead(ask("Sing!", "La " * 200), lambda: True)
+    assert tokens_read == []

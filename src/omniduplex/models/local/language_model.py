@@ -89,6 +89,13 @@ class LanguageModel(ABC):
             LanguageModelError: the model cannot be reached, refuses, or breaks off.
         """
 
+    def read_ahead(self, request: ChatRequest, cancelled: Callable[[], bool]) -> None:
+        """Read a conversation that a user's turn will follow, so that its answer begins sooner.
+
+        Blocks like `stream`, and raises as it does. A model that keeps no prompts does nothing.
+        """
+        return
+
     @abstractmethod
     def close(self) -> None:
         """Release the model; streams must have ended."""

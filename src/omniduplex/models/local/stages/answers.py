@@ -106,10 +106,16 @@ class _Answer:
     future: Future[None] | None = None
     first_token_s: float | None = None
     spoke: bool = False
+    called: bool = False
+    """Whether it calls a tool."""
+    written: str = ""
 
 
 class Answers:
-    """Streams answers from a language model, as many at a time as `pool` has workers."""
+    """Streams answers from a language model, as many at a time as `pool` has workers.
+
+    After an answer, what the next prompt will begin with is read ahead while nothing else is asked.
+    """
 
     def __init__(
         self,
@@ -155,26 +161,48 @@ class Answers:
 
     def _run(self, answer: _Answer) -> None:
         try:
-            request = chat_request(answer.prompt, self._instructions, self._temperature)
-            for delta in self._model.stream(request, answer.cancelled.is_set):
-                self._take(answer, delta)
+            self._write(answer)
         except Exception as error:  # one answer fails, the stage lives
             logger.exception("an answer failed")
+            self._forget(answer)
             self._send(answer, StageOutput(answer.request_id, answer.epoch, error=str(error)))
-        finally:
-            with self._lock:
-                if self._answers.get(answer.request_id) is answer:
-                    del self._answers[answer.request_id]
+
+    def _write(self, answer: _Answer) -> None:
+        request = chat_request(answer.prompt, self._instructions, self._temperature)
+        for delta in self._model.stream(request, answer.cancelled.is_set):
+            self._take(answer, delta)
+        self._forget(answer)
+        if answer.written and not (answer.called or answer.cancelled.is_set()):
+            self._read_ahead(request, answer.written)
+
+    def _forget(self, answer: _Answer) -> None:
+        with self._lock:
+            if self._answers.get(answer.request_id) is answer:
+                del self._answers[answer.request_id]
+
+    def _read_ahead(self, request: ChatRequest, written: str) -> None:
+        said = ChatMessage(role="assistant", content=written)
+        request = msgspec.structs.replace(request, messages=(*request.messages, said))
+        try:
+            self._model.read_ahead(request, self._is_asked)
+        except Exception:  # this answer is given; the next one will tell if it cannot be
+            logger.exception("a prompt could not be read ahead")
+
+    def _is_asked(self) -> bool:
+        with self._lock:
+            return bool(self._answers)
 
     def _take(self, answer: _Answer, delta: ChatDelta) -> None:
         match delta:
             case TextDelta(text):
                 if answer.first_token_s is None:
                     answer.first_token_s = self._clock() - answer.asked_at
+                answer.written += text
                 # What is not spoken need not wait for a clause to be whole.
                 pieces = answer.splitter.push(text) if answer.prompt.speak else [text]
                 self._say(answer, pieces)
             case ToolCall(call_id=call_id, name=name, arguments=arguments):
+                answer.called = True
                 self._say(answer, answer.splitter.finish())
                 self._tell(answer, ToolCalled(call_id, name, arguments))
             case Finished():
