@@ -155,6 +155,20 @@ def test_speech_within_its_hold_is_one_turn() -> None:
     assert driver.events == [SpeechBegan(724), TurnEnded(3520, "one turn")]
 
 
+def test_a_pause_that_could_not_be_recognised_is_heard_again_when_the_turn_goes_on() -> None:
+    driver = Driver((1000, 2000), (2300, 3000))
+    driver.hear(2200)
+    (job,) = driver.recognitions
+    driver.recognitions.clear()
+    driver.do(driver.ear.unrecognised(job, "broken"))
+    driver.hear(1600)
+    heard = driver.recognise("all of it")
+
+    assert heard[0] < 1000
+    assert driver.told[-1].heard == TurnEnded(3520, "all of it")
+    assert not any(isinstance(told.heard, TurnDrafted) for told in driver.told)
+
+
 def test_noise_ends_without_words_and_without_a_draft() -> None:
     driver = Driver((1024, 1184))
     driver.answer = lambda _: ""

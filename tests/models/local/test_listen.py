@@ -26,6 +26,7 @@ from omniduplex.models.local.messages import (
     ClearInput,
     CommitHeard,
     CommitInput,
+    CommitUnheard,
     ConfigureEar,
     EarSettings,
     FromListen,
@@ -35,6 +36,7 @@ from omniduplex.models.local.messages import (
     ToListen,
     TurnDrafted,
     TurnEnded,
+    TurnUnheard,
     decode_from_listen,
     encode,
 )
@@ -240,7 +242,7 @@ def test_a_result_for_an_ear_that_closed_meanwhile_is_dropped(room: Room) -> Non
     assert len(room.out) == before
 
 
-def test_a_broken_model_costs_the_words_and_not_the_session() -> None:
+def test_a_broken_model_costs_the_words_and_not_the_session_and_is_told() -> None:
     room = Room(broken=True)
     room.open("ear", settings=SEMANTIC)
     for _ in range(2):
@@ -249,10 +251,14 @@ def test_a_broken_model_costs_the_words_and_not_the_session() -> None:
         room.recognition_pool.run()
         room.hear(silence(864))
 
-    assert [told for told in room.told() if isinstance(told, TurnEnded)] == [
-        TurnEnded(3040, ""),
-        TurnEnded(6112, ""),
+    assert [told for told in room.told() if isinstance(told, TurnEnded | TurnUnheard)] == [
+        TurnUnheard(3040, "the recogniser failed"),
+        TurnUnheard(6112, "the recogniser failed"),
     ]
+    room.hear(speech(1024))
+    room.stage.step([room.tell(CommitInput("item_1"))])
+    room.recognition_pool.run()
+    assert room.told()[-1] == CommitUnheard("item_1", "the recogniser failed")
 
 
 def test_an_answer_is_written_while_the_ear_listens(room: Room) -> None:

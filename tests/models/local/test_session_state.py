@@ -16,8 +16,10 @@ from omniduplex.engine.duplex.model_events import (
     UserSpeechResumed,
     UserSpeechStarted,
     UserTranscript,
+    UserTranscriptFailed,
     UserTurnDraft,
     UserTurnEnded,
+    UserTurnUnheard,
 )
 from omniduplex.engine.duplex.plugin import PromptMessage, ResponsePrompt
 from omniduplex.models.local.answer_path import LISTEN_STAGE, SPEAK_STAGE
@@ -27,6 +29,7 @@ from omniduplex.models.local.messages import (
     ClearInput,
     CommitHeard,
     CommitInput,
+    CommitUnheard,
     ConfigureEar,
     EarSettings,
     FromListen,
@@ -36,8 +39,11 @@ from omniduplex.models.local.messages import (
     SpeechWentOn,
     StartAnswer,
     ToolCalled,
+    Transcribe,
+    Transcribed,
     TurnDrafted,
     TurnEnded,
+    TurnUnheard,
     decode_to_listen,
     encode,
 )
@@ -281,3 +287,47 @@ def test_without_turn_detection_the_model_decides_if_it_may_answer(auto_response
     settings = ear_settings(DuplexSessionConfig(model="m", auto_response=auto_response))
     assert settings.finds_turns is auto_response
     assert (settings.complete_hold_ms, settings.hold_ms) == (300, 1000)
+
+
+# Audio beside the stream
+
+
+def test_audio_of_an_item_is_a_request_of_its_own(state: LocalSessionState) -> None:
+    pcm = bytes(32_000)
+    stage_id, first = submitted(state.plan_recognise(OPENED, "item_1", 0, pcm))
+    _, second = submitted(state.plan_recognise(OPENED, "item_1", 3, bytes(16_000)))
+
+    assert (stage_id, first.pcm, first.final) == (LISTEN_STAGE, pcm, True)
+    assert decode_to_listen(first.data) == Transcribe()
+    assert len({first.request_id, second.request_id, EAR}) == 3
+
+    data = encode(Transcribed("What time is it?"))
+    output = StageOutput(second.request_id, 4, finished=True, data=data)
+    assert state.project(LISTEN_STAGE, output) == (
+        UserTranscript("item_1", "What time is it?", 0.5, 3),
+    )
+    assert state.project(LISTEN_STAGE, output) == ()
+    (abort,) = state.plan_close()
+    assert isinstance(abort, Abort)
+    assert set(abort.request_ids) == {EAR, first.request_id}
+
+
+def test_audio_of_an_item_that_is_not_recognised_is_told(state: LocalSessionState) -> None:
+    _, message = submitted(state.plan_recognise(OPENED, "item_1", 1, bytes(3200)))
+    output = StageOutput(message.request_id, 4, error="no recogniser")
+    assert state.project(LISTEN_STAGE, output) == (
+        UserTranscriptFailed("item_1", "no recogniser", 1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("heard", "event"),
+    [
+        (TurnUnheard(900, "broken"), UserTurnUnheard(900, "broken")),
+        (CommitUnheard("item_1", "broken"), UserTranscriptFailed("item_1", "broken")),
+    ],
+)
+def test_what_the_ear_could_not_recognise_is_told(
+    state: LocalSessionState, heard: Heard, event: Projected
+) -> None:
+    assert hear(state, heard) == [event]

@@ -101,7 +101,30 @@ class KeptListening(msgspec.Struct, frozen=True, array_like=True, tag=6):
     """A unit of input went by in which nobody's turn was open."""
 
 
-Heard = SpeechBegan | TurnDrafted | SpeechWentOn | TurnEnded | CommitHeard | KeptListening
+class TurnUnheard(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """The turn is over at this ms of the input clock; recognising its words failed."""
+
+    audio_end_ms: int
+    message: str
+
+
+class CommitUnheard(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """Recognising the words of a committed turn failed."""
+
+    item_id: str
+    message: str
+
+
+Heard = (
+    SpeechBegan
+    | TurnDrafted
+    | SpeechWentOn
+    | TurnEnded
+    | TurnUnheard
+    | CommitHeard
+    | CommitUnheard
+    | KeptListening
+)
 
 
 class AnswerText(msgspec.Struct, frozen=True, array_like=True, tag=7):

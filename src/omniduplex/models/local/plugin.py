@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from omniduplex.engine.duplex.plugin import DuplexModelPlugin
-from omniduplex.models.local.session_state import LocalSessionState
+from omniduplex.models.local.session_state import EAR_RATE_HZ, LocalSessionState
 from omniduplex.protocol.duplex import DuplexCapabilities, DuplexError, DuplexSessionConfig
 
 UNIT_MS = 1000
@@ -14,7 +14,8 @@ UNIT_MS = 1000
 class LocalDuplexPlugin(DuplexModelPlugin):
     """An ear that never closes and a voice behind it, on the CPU."""
 
-    input_rate_hz: ClassVar[int] = 16_000
+    input_rate_hz: ClassVar[int] = EAR_RATE_HZ
+    recognises_items: ClassVar[bool] = True
 
     def capabilities(self, max_sessions: int) -> DuplexCapabilities:
         """All of the base contract; a lease and resume are not there."""

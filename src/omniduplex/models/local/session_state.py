@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from omniduplex.audio.pcm import duration_ms
 from omniduplex.engine.duplex.contracts import Abort, DuplexFence, StageWork, Submit
 from omniduplex.engine.duplex.model_events import (
     FunctionCall,
@@ -21,8 +22,10 @@ from omniduplex.engine.duplex.model_events import (
     UserSpeechResumed,
     UserSpeechStarted,
     UserTranscript,
+    UserTranscriptFailed,
     UserTurnDraft,
     UserTurnEnded,
+    UserTurnUnheard,
 )
 from omniduplex.engine.duplex.plugin import DuplexModelSessionState, ResponsePrompt
 from omniduplex.models.local.answer_path import (
@@ -38,6 +41,7 @@ from omniduplex.models.local.messages import (
     ClearInput,
     CommitHeard,
     CommitInput,
+    CommitUnheard,
     ConfigureEar,
     EarSettings,
     Heard,
@@ -46,20 +50,21 @@ from omniduplex.models.local.messages import (
     SpeechWentOn,
     ToListen,
     ToolCalled,
+    Transcribe,
     Transcribed,
     TurnDrafted,
     TurnEnded,
+    TurnUnheard,
     decode_from_listen,
     encode,
 )
 from omniduplex.protocol.duplex import (
     DuplexSessionConfig,
-    InputTokenDetails,
-    OutputTokenDetails,
     Usage,
 )
 from omniduplex.stages.messages import StageInput, StageOutput
 
+EAR_RATE_HZ = 16_000
 # Silence in ms that ends a turn which sounds complete, and one which does not.
 HOLDS_MS = {"high": (200, 600), "medium": (300, 1000), "auto": (300, 1000), "low": (500, 2000)}
 
@@ -92,6 +97,15 @@ class _Answer:
     path: AnswerPath
 
 
+@dataclass(slots=True, frozen=True)
+class _Recording:
+    """A part of an item that is being recognised."""
+
+    item_id: str
+    content_index: int
+    seconds: float
+
+
 class LocalSessionState(DuplexModelSessionState):
     """One ear for the whole session, and the answers of the moment, by their stage requests."""
 
@@ -100,6 +114,8 @@ class LocalSessionState(DuplexModelSessionState):
         self._ear_epoch = 0
         self._answers: dict[str, _Answer] = {}  # by key
         self._by_request: dict[str, _Answer] = {}
+        self._by_recording: dict[str, _Recording] = {}
+        self._recordings = 0
         self._turn_metrics: dict[str, float] = {}
 
     def plan_open(self, fence: DuplexFence, config: DuplexSessionConfig) -> Sequence[StageWork]:
@@ -121,6 +137,18 @@ class LocalSessionState(DuplexModelSessionState):
     def plan_commit(self, fence: DuplexFence, item_id: str) -> Sequence[StageWork]:
         """Have the ear recognise what it holds."""
         return self._tell_ear(CommitInput(item_id))
+
+    def plan_recognise(
+        self, fence: DuplexFence, item_id: str, content_index: int, pcm: bytes
+    ) -> Sequence[StageWork]:
+        """Have the recogniser hear audio that is no part of the stream."""
+        seconds = duration_ms(len(pcm), EAR_RATE_HZ) / 1000
+        self._recordings += 1
+        recording = _Recording(item_id, content_index, seconds)
+        request_id = fence.request_id(f"stage0-item{self._recordings}")
+        self._by_recording[request_id] = recording
+        message = StageInput(request_id, fence.epoch, pcm, final=True, data=encode(Transcribe()))
+        return (Submit(LISTEN_STAGE, message),)
 
     def plan_clear(self, fence: DuplexFence) -> Sequence[StageWork]:
         """Have the ear forget the open turn."""
@@ -152,8 +180,9 @@ class LocalSessionState(DuplexModelSessionState):
     def plan_close(self) -> Sequence[StageWork]:
         """Close the ear and stop all answers."""
         ear = () if self._ear_id is None else (self._ear_id,)
-        requests = (*ear, *self._by_request)
+        requests = (*ear, *self._by_request, *self._by_recording)
         self._ear_id = None
+        self._by_recording.clear()
         self._answers.clear()
         self._by_request.clear()
         return (Abort(requests),) if requests else ()
@@ -162,6 +191,9 @@ class LocalSessionState(DuplexModelSessionState):
         """Events of the ear and of answers that are wanted, and the way of text into speech."""
         if output.request_id == self._ear_id:
             return self._project_ear(output)
+        recording = self._by_recording.pop(output.request_id, None)
+        if recording is not None:
+            return (_words_of(recording, output),)
         answer = self._by_request.get(output.request_id)
         if answer is None:
             return ()
@@ -235,13 +267,18 @@ def _submit(step: ToStage) -> Submit:
 def _usage(ended: AnswerEnded) -> Usage | None:
     if ended.prompt_tokens is None or ended.completion_tokens is None:
         return None
-    return Usage(
-        total_tokens=ended.prompt_tokens + ended.completion_tokens,
-        input_tokens=ended.prompt_tokens,
-        output_tokens=ended.completion_tokens,
-        input_token_details=InputTokenDetails(text_tokens=ended.prompt_tokens),
-        output_token_details=OutputTokenDetails(text_tokens=ended.completion_tokens),
-    )
+    return Usage.of_text(ended.prompt_tokens, ended.completion_tokens)
+
+
+def _words_of(recording: _Recording, output: StageOutput) -> ModelEvent:
+    item_id, index = recording.item_id, recording.content_index
+    if output.error:
+        return UserTranscriptFailed(item_id, output.error, index)
+    match decode_from_listen(output.data):
+        case Transcribed(transcript):
+            return UserTranscript(item_id, transcript, recording.seconds, index)
+        case heard:
+            raise TypeError(f"a recording told {heard}, which is not its to tell")
 
 
 def _user_event(heard: Heard) -> ModelEvent:
@@ -254,7 +291,11 @@ def _user_event(heard: Heard) -> ModelEvent:
             return UserSpeechResumed()
         case TurnEnded(audio_end_ms, transcript):
             return UserTurnEnded(audio_end_ms, transcript)
+        case TurnUnheard(audio_end_ms, message):
+            return UserTurnUnheard(audio_end_ms, message)
         case CommitHeard(item_id, transcript, seconds):
             return UserTranscript(item_id, transcript, seconds)
+        case CommitUnheard(item_id, message):
+            return UserTranscriptFailed(item_id, message)
         case KeptListening():
             return Listen()

@@ -141,6 +141,13 @@ class Ear:
             self._outbox.append(Tell(draft, {messages.RECOGNITION: took_s}))
         return self._flush()
 
+    def unrecognised(self, job: int, message: str) -> list[Action]:
+        """Take it that a recognition failed: the turn has no words, unless it goes on."""
+        recognition = self._waiting.pop(job, None)
+        if recognition is not None:
+            recognition.words, recognition.failure = "", message
+        return self._flush()
+
     def judged(self, job: int, probability: float, took_s: float) -> None:
         """Take the verdict whether the turn sounds complete; it sets how long to wait for more."""
         turn, complete_hold = self._turn, self._settings.complete_hold_ms
@@ -207,7 +214,7 @@ class Ear:
 
     def _resume_turn(self, turn: OpenTurn) -> None:
         recognition = turn.recognition
-        if recognition and recognition.words is not None:
+        if recognition and recognition.words is not None and not recognition.failure:
             turn.settle(recognition, SETTLE_MS * SAMPLES_PER_MS)
         self._drop_jobs(turn)
         turn.recognition = None

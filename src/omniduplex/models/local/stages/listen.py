@@ -28,6 +28,8 @@ from omniduplex.models.local.stages.turns import Action, Drop, Judge, Recognise,
 from omniduplex.stages.messages import StageAbort, StageInput, StageMessage, StageOutput
 from omniduplex.stages.model import Emit, StageModel
 
+UNRECOGNISED = "the recogniser failed"
+
 logger = logging.getLogger(__name__)
 
 
@@ -179,16 +181,25 @@ class ListenStage(StageModel):
 
     def _recognise(self, listener: _Listener, job: int, pcm: bytes) -> None:
         started = self._parts.clock()
-        try:
-            words = self._parts.recognise(pcm).text
-        except Exception:  # the turn ends without words, the ear goes on
-            logger.exception("a recognition failed")
-            words = ""
+        words = self._words(pcm)
         took_s = self._parts.clock() - started
         with self._lock:
             listener.jobs.pop(job, None)
-            if self._is_open(listener):
-                self._perform(listener, listener.ear.recognised(job, words, took_s))
+            if not self._is_open(listener):
+                return
+            if words is None:
+                actions = listener.ear.unrecognised(job, UNRECOGNISED)
+            else:
+                actions = listener.ear.recognised(job, words, took_s)
+            self._perform(listener, actions)
+
+    def _words(self, pcm: bytes) -> str | None:
+        """None when recognition failed: the turn ends without words, the ear goes on."""
+        try:
+            return self._parts.recognise(pcm).text
+        except Exception:
+            logger.exception("a recognition failed")
+            return None
 
     def _judge(self, listener: _Listener, job: int, pcm: bytes) -> None:
         started = self._parts.clock()

@@ -48,6 +48,8 @@ class PendingWords:
     job: int = 0
     words: str | None = None
     took_s: float = 0.0
+    failure: str = ""
+    """Why there are no words and never will be."""
 
 
 @dataclass(slots=True)
@@ -88,6 +90,13 @@ class EndedTurn:
         """The end, once the words are known."""
         transcript = self.turn.transcript()
         metrics = self.metrics | {messages.RECOGNITION: self.recognition.took_s}
+        if self.recognition.failure:
+            return Tell(self._unheard(self.recognition.failure), metrics)
         if self.item_id is not None:
             return Tell(messages.CommitHeard(self.item_id, transcript, self.seconds), metrics)
         return Tell(messages.TurnEnded(self.audio_end_ms, transcript), metrics)
+
+    def _unheard(self, message: str) -> Heard:
+        if self.item_id is not None:
+            return messages.CommitUnheard(self.item_id, message)
+        return messages.TurnUnheard(self.audio_end_ms, message)
