@@ -21,16 +21,16 @@ FLOOR_COLOUR, DISTURBANCE_COLOUR, NOISE_COLOUR, AGENT_COLOUR = (
     "#9aa3af",
     "#2e9e6b",
 )
+# What is told of the server's events, and in which row, so that neighbours do not collide.
 TOLD = {
-    "input_audio_buffer.speech_started": "speech started",
-    "input_audio_buffer.speech_stopped": "speech stopped",
-    "overlap.decision": "overlap",
-    "response.created": "response",
-    "response.done": "done",
-    "output_audio_buffer.cleared": "cleared",
-    "error": "error",
+    "input_audio_buffer.speech_started": ("speech", 0),
+    "input_audio_buffer.speech_stopped": ("stopped", 0),
+    "overlap.decision": ("overlap", 1),
+    "response.created": ("response", 2),
+    "response.done": ("done", 2),
+    "output_audio_buffer.cleared": ("cleared", 3),
+    "error": ("error", 3),
 }
-EVENT_ROWS = 4
 
 
 def draw(title: str, recording: Recording, timeline: Timeline) -> str:
@@ -80,10 +80,9 @@ def _axis(length_s: float) -> list[str]:
 
 def _user_span(span: UserSpan) -> str:
     colour = FLOOR_COLOUR if span.kind in FLOOR else DISTURBANCE_COLOUR
-    y = USER_Y
     if span.kind in (Kind.NOISE, Kind.ECHO):
         colour = NOISE_COLOUR
-    return _box(span.start_s, span.end_s, y, colour, f"{span.kind.value}: {span.clip}")
+    return _box(span.start_s, span.end_s, USER_Y, colour, f"{span.kind.value}: {span.clip}")
 
 
 def _box(start_s: float, end_s: float, y: float, colour: str, name: str) -> str:
@@ -112,13 +111,15 @@ def _wave(pcm: bytes, rate_hz: int, y: float) -> str:
 
 def _events(recording: Recording) -> list[str]:
     parts = []
-    told = [event for event in recording.events if event.type in TOLD]
-    for index, event in enumerate(told):
-        x, y = _x(event.at_s), EVENTS_Y + 12 + index % EVENT_ROWS * 24
-        name = TOLD[event.type] + (f" {event.note}" if event.note else "")
+    for event in recording.events:
+        if event.type not in TOLD:
+            continue
+        name, row = TOLD[event.type]
+        x, y = _x(event.at_s), EVENTS_Y + 12 + row * 24
+        verdict = event.note.partition(":")[0]
         parts.append(
-            f'<line x1="{x}" y1="{EVENTS_Y - 8}" x2="{x}" y2="{y}" stroke="{INK}"'
-            ' stroke-width="0.7"/>'
+            f"<g><title>{escape(f'{event.at_s:.3f} s {event.type} {event.note}')}</title>"
+            f'<line x1="{x}" y1="{y - 10}" x2="{x}" y2="{y + 4}" stroke="{INK}"/>'
         )
-        parts.append(_text(x + 2, y, f"{name} {event.at_s:.2f}", INK, 'font-size="9"'))
+        parts.append(_text(x + 2, y, f"{name} {verdict}".strip(), INK, 'font-size="9"') + "</g>")
     return parts

@@ -121,29 +121,29 @@ EXACT = (
 )
 
 
-def _tau(name: str, show: str) -> Row:
-    category = {
-        "L_R": "response",
-        "R_R": "response",
-        "I_A": "response",
-        "L_Y": "yield",
-        "R_Y": "yield",
-        "S_BC": "backchannel",
-        "S_VT": "vocal_tic",
-        "S_ND": "non_directed",
-    }[name]
+_TAU = {
+    "L_R": ("response_latency_mean", "response", "{:.2f} s"),
+    "R_R": ("response_rate", "response", "{:.2f}"),
+    "L_Y": ("yield_latency_mean", "yield", "{:.2f} s"),
+    "R_Y": ("yield_rate", "yield", "{:.2f}"),
+    "I_A": ("agent_interruption_rate", "response", "{:.2f}"),
+    "S_BC": ("selectivity_backchannel", "backchannel", "{:.2f}"),
+    "S_VT": ("selectivity_vocal_tic", "vocal_tic", "{:.2f}"),
+    "S_ND": ("selectivity_non_directed", "non_directed", "{:.2f}"),
+}
+
+
+def _tau(name: str) -> Row:
+    field, category, show = _TAU[name]
     return Row(
         name,
-        lambda panels: getattr(panels.tau_voice, name),
+        lambda panels: getattr(panels.tau_voice, field),
         lambda panels: panels.tau_voice.counts[category],
         show,
     )
 
 
-TAU = tuple(
-    _tau(name, "{:.2f} s" if name.startswith("L") else "{:.2f}")
-    for name in ("L_R", "R_R", "L_Y", "R_Y", "I_A", "S_BC", "S_VT", "S_ND")
-)
+TAU = tuple(map(_tau, _TAU))
 FDB = (
     Row(
         "pause, takeover rate",

@@ -58,22 +58,24 @@ class TauEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TauPanel(msgspec.Struct, frozen=True, kw_only=True):
-    """The eight figures; None where nothing was counted."""
+    """The eight figures under the names that tau2-bench gives them; None: nothing was counted."""
 
-    L_R: float | None
-    """Mean seconds from the end of a user's turn to the answer."""
-    R_R: float | None
-    """Share of turns that were answered before the user spoke again."""
-    L_Y: float | None
-    """Mean seconds from an interruption to the agent's silence."""
-    R_Y: float | None
-    """Share of interruptions to which the agent yielded within 2 s."""
-    I_A: float | None
-    """Starts of the agent while the user speaks, for each user turn."""
-    S_BC: float | None
-    S_VT: float | None
-    S_ND: float | None
-    """Shares of backchannels, vocal tics and speech to others that the agent let pass."""
+    response_latency_mean: float | None
+    """L_R: seconds from the end of a user's turn to the answer."""
+    response_rate: float | None
+    """R_R: share of turns that were answered before the user spoke again."""
+    yield_latency_mean: float | None
+    """L_Y: seconds from an interruption to the agent's silence."""
+    yield_rate: float | None
+    """R_Y: share of interruptions to which the agent yielded within 2 s."""
+    agent_interruption_rate: float | None
+    """I_A: starts of the agent while the user speaks, for each user turn."""
+    selectivity_backchannel: float | None
+    """S_BC: share of backchannels that the agent let pass."""
+    selectivity_vocal_tic: float | None
+    """S_VT: of vocal tics."""
+    selectivity_non_directed: float | None
+    """S_ND: of speech to others."""
     counts: dict[str, int]
     """How many events are behind the rates, by category."""
 
@@ -116,14 +118,14 @@ def tau_panel(events: Sequence[TauEvent]) -> TauPanel:
 
     responses, interruptions = of(Category.RESPONSE), of(Category.AGENT_INTERRUPTION)
     return TauPanel(
-        L_R=_mean_latency(responses),
-        R_R=rate(Category.RESPONSE),
-        L_Y=_mean_latency(of(Category.YIELD)),
-        R_Y=rate(Category.YIELD),
-        I_A=_ratio(len(interruptions), len(responses)),
-        S_BC=rate(Category.BACKCHANNEL),
-        S_VT=rate(Category.VOCAL_TIC),
-        S_ND=rate(Category.NON_DIRECTED),
+        response_latency_mean=_mean_latency(responses),
+        response_rate=rate(Category.RESPONSE),
+        yield_latency_mean=_mean_latency(of(Category.YIELD)),
+        yield_rate=rate(Category.YIELD),
+        agent_interruption_rate=_ratio(len(interruptions), len(responses)),
+        selectivity_backchannel=rate(Category.BACKCHANNEL),
+        selectivity_vocal_tic=rate(Category.VOCAL_TIC),
+        selectivity_non_directed=rate(Category.NON_DIRECTED),
         counts={category.value: len(of(category)) for category in Category},
     )
 
