@@ -159,7 +159,7 @@ def test_a_prompt_after_a_cancelled_one_finds_what_that_one_read(
     list(model.stream(ask(*told, "And at night?", max_tokens=1), never))
     model.close()
 
-    assert tokens_read[0] > 100
+    assert max(tokens_read) > 100
     assert tokens_read[-1] < 30
 
 
