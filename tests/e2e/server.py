@@ -16,7 +16,7 @@ from typing import IO
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
 
-_LISTENS = re.compile(r"browser\s+http://(\S+?)/?\s*$")
+_LISTENS = re.compile(r'base_url="http://(\S+?)/v1"')
 
 
 class Server:

@@ -13,8 +13,12 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from starlette.applications import Starlette
 
+    from omniduplex.config.pipeline import PipelineConfig, SessionMode
+    from omniduplex.entrypoints.async_omni import AsyncOmni
     from omniduplex.entrypoints.duplex.recorder import ConversationRecorder
+    from omniduplex.entrypoints.duplex_omni import DuplexOmni
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 ANY_HOST = ("0.0.0.0", "::", "")
@@ -87,12 +91,11 @@ def serve(
     ] = "info",
     log_json: Annotated[bool, typer.Option(help="Log one JSON object a line.")] = False,
 ) -> None:
-    """Serve a model on /v1/realtime, /v1/duplex and a talk page at /."""
+    """Serve a model: sessions and a talk page, or turn requests, as its deployment says."""
     from rich.console import Console
 
     from omniduplex.config.errors import ConfigError
-    from omniduplex.entrypoints.duplex_omni import DuplexOmni
-    from omniduplex.entrypoints.openai.app import create_app
+    from omniduplex.config.loader import load_pipeline
     from omniduplex.entrypoints.openai.server import TalkServer, bind, server_config
     from omniduplex.models.local.asset_sources import AssetError
     from omniduplex.stages.errors import StageStartError
@@ -105,13 +108,11 @@ def serve(
     try:
         wishes = StopWishes()
         console.print(f"Loading {model} ...", highlight=False, markup=False)
-        omni = DuplexOmni(model, deploy_config=deploy_config)
+        omni = load_omni(load_pipeline(model, deploy_config))
         try:
             wishes.obey()
             with _recorder(record) as recorder:
-                app = create_app(
-                    omni, served_model_name=served_model_name, api_key=api_key, recorder=recorder
-                )
+                app = build_app(omni, served_model_name, api_key, recorder)
                 name = served_model_name or omni.pipeline.model
                 url = base_url(host, listener.getsockname()[1])
                 with _port_errors(console, host, port):
@@ -119,7 +120,7 @@ def serve(
                 TalkServer(
                     server_config(app),
                     app,
-                    lambda: _say_where(console, name, url),
+                    lambda: _say_where(console, name, url, omni.pipeline.session_mode),
                     drain_timeout_s=drain_timeout,
                 ).run(sockets=[listener])
         finally:
@@ -131,6 +132,42 @@ def serve(
         _fail(console, str(error))
     finally:
         listener.close()
+
+
+def load_omni(pipeline: PipelineConfig) -> AsyncOmni | DuplexOmni:
+    """Start the engine that the deployment's session mode asks for."""
+    if pipeline.session_mode == "turn":
+        from omniduplex.entrypoints.async_omni import AsyncOmni
+
+        return AsyncOmni(pipeline=pipeline)
+    from omniduplex.entrypoints.duplex_omni import DuplexOmni
+
+    return DuplexOmni(pipeline=pipeline)
+
+
+def build_app(
+    omni: AsyncOmni | DuplexOmni,
+    served_model_name: str | None = None,
+    api_key: str | None = None,
+    recorder: ConversationRecorder | None = None,
+) -> Starlette:
+    """Build the application that serves what the engine does."""
+    from omniduplex.config.errors import ConfigError
+    from omniduplex.entrypoints.duplex_omni import DuplexOmni
+    from omniduplex.entrypoints.openai.app import create_app
+    from omniduplex.entrypoints.openai.turn_app import create_turn_app
+
+    if not isinstance(omni, DuplexOmni):
+        if recorder is not None:
+            raise ConfigError("--record: in turn mode there are no conversations to record")
+        return create_turn_app(omni, served_model_name=served_model_name, api_key=api_key)
+    return create_app(
+        omni,
+        served_model_name=served_model_name,
+        api_key=api_key,
+        recorder=recorder,
+        chat=omni if omni.turn_features.supports_chat_completions else None,
+    )
 
 
 def _recorder(
@@ -155,12 +192,13 @@ def base_url(host: str, port: int) -> str:
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
-def _say_where(console: Console, model: str, url: str) -> None:
+def _say_where(console: Console, model: str, url: str, mode: SessionMode) -> None:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
-    table.add_row("browser", f"[bold]{url}/")
-    table.add_row("websocket", f"{url.replace('http', 'ws', 1)}/v1/realtime  (?duplex=1)")
+    if mode == "duplex":
+        table.add_row("browser", f"[bold]{url}/")
+        table.add_row("websocket", f"{url.replace('http', 'ws', 1)}/v1/realtime  (?duplex=1)")
     table.add_row("openai clients", f'base_url="{url}/v1", model="{model}"')
     console.print(f"[bold]{model}[/] is listening. Ctrl+C ends it.")
     console.print(table, highlight=False, soft_wrap=True)

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -15,18 +16,22 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 
+from omniduplex.entrypoints.async_omni import AsyncOmniBase
 from omniduplex.entrypoints.duplex.handshake import DUPLEX_PATH
 from omniduplex.entrypoints.duplex.ports import ServedOmni
 from omniduplex.entrypoints.duplex.recorder import ConversationRecorder, RecordingMiddleware
 from omniduplex.entrypoints.duplex.serving import DuplexServing
 from omniduplex.entrypoints.openai.auth import ApiKeyMiddleware
+from omniduplex.entrypoints.openai.chat import CHAT_PATH, ChatService
 from omniduplex.entrypoints.openai.errors import error_response, on_http_exception
 from omniduplex.entrypoints.openai.health import health_routes
 from omniduplex.entrypoints.openai.models import ModelCard, model_routes
+from omniduplex.entrypoints.openai.speech import SPEECH_PATH
+from omniduplex.entrypoints.openai.transcriptions import TRANSCRIPTIONS_PATH
 
 REALTIME_PATH = "/v1/realtime"
-# Routes that OpenAI clients know and a duplex deployment does not serve.
-TURN_PATHS = ("/v1/chat/completions", "/v1/audio/speech", "/v1/audio/transcriptions")
+# Routes that OpenAI clients know; of them a duplex deployment serves chat completions at most.
+TURN_PATHS = (CHAT_PATH, SPEECH_PATH, TRANSCRIPTIONS_PATH)
 WEB = Path(__file__).parent.parent / "web"
 
 
@@ -37,9 +42,13 @@ def create_app(
     api_key: str | None = None,
     serving: DuplexServing | None = None,
     recorder: ConversationRecorder | None = None,
+    chat: AsyncOmniBase[Any] | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Starlette:
-    """Build the application around an engine; an empty key guards nothing."""
+    """Build the application around an engine; an empty key guards nothing.
+
+    `chat` is what answers chat completions, if the model does: the same engine, without sessions.
+    """
     model = served_model_name or omni.pipeline.model
     serving = serving or DuplexServing(omni, model)
 
@@ -57,8 +66,9 @@ def create_app(
             WebSocketRoute(REALTIME_PATH, serving.serve),
             WebSocketRoute(DUPLEX_PATH, serving.serve),
             *model_routes(ModelCard(id=model, created=int(clock()))),
+            *(ChatService(chat, model, clock=clock).routes() if chat else ()),
             *(Route(path, _turn_only, methods=["GET", "POST"]) for path in TURN_PATHS),
-            *health_routes(omni, serving),
+            *health_routes(omni, serving, "active_sessions", omni.active_session_count),
             *_page_routes(),
         ),
         middleware=middleware,

@@ -7,6 +7,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+TOO_MANY = 429
+
 
 class ApiError(msgspec.Struct, frozen=True, kw_only=True):
     """What went wrong, as the OpenAI API says it."""
@@ -23,10 +25,23 @@ class ApiErrorBody(msgspec.Struct, frozen=True, kw_only=True):
     error: ApiError
 
 
-def error_response(status: int, message: str, code: str | None = None) -> Response:
+def error_response(
+    status: int, message: str, code: str | None = None, *, param: str | None = None
+) -> Response:
     """Render an error as a JSON response."""
-    body = ApiErrorBody(error=ApiError(message=message, code=code))
-    return Response(msgspec.json.encode(body), status, media_type="application/json")
+    body = error_body(status, message, code, param=param)
+    headers = {"Retry-After": "1"} if status == TOO_MANY else None
+    return Response(body, status, headers, media_type="application/json")
+
+
+def error_body(
+    status: int, message: str, code: str | None = None, *, param: str | None = None
+) -> bytes:
+    """Render an error as JSON, of the type that goes with an HTTP status."""
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    kind = "rate_limit_error" if status == TOO_MANY else kind
+    error = ApiError(message=message, type=kind, param=param, code=code)
+    return msgspec.json.encode(ApiErrorBody(error=error))
 
 
 async def on_http_exception(_: Request, error: Exception) -> Response:

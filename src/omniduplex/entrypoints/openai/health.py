@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from omniduplex.entrypoints.duplex.ports import ServedOmni
-from omniduplex.entrypoints.duplex.serving import DuplexServing
 from omniduplex.telemetry.metrics import METRICS
 
 # An engine loop that does not answer within this long serves nobody.
 HEALTH_TIMEOUT_S = 2.0
 
 
-def health_routes(omni: ServedOmni, serving: DuplexServing) -> Sequence[BaseRoute]:
-    """Return the routes that tell whether the engine runs, and what it has measured."""
+class Engine(Protocol):
+    """What may have died."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can serve."""
+
+
+class Serving(Protocol):
+    """What may be stopping."""
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether it takes nothing new."""
+
+
+def health_routes(
+    omni: Engine, serving: Serving, count_name: str, count: Callable[[], Awaitable[int]]
+) -> Sequence[BaseRoute]:
+    """Return the routes that tell whether the engine runs, and what it has measured.
+
+    `count` asks the engine's own loop how much it has to do, which shows that the loop turns.
+    """
 
     async def health(_: Request) -> Response:
         if not omni.alive:
@@ -28,10 +48,10 @@ def health_routes(omni: ServedOmni, serving: DuplexServing) -> Sequence[BaseRout
             return JSONResponse({"status": "draining"}, 503)
         try:
             async with asyncio.timeout(HEALTH_TIMEOUT_S):
-                count = await omni.active_session_count()
+                counted = await count()
         except TimeoutError:
             return JSONResponse({"status": "stuck"}, 503)
-        return JSONResponse({"status": "ok", "active_sessions": count})
+        return JSONResponse({"status": "ok", count_name: counted})
 
     async def metrics(_: Request) -> Response:
         return Response(METRICS.exposition(), media_type=CONTENT_TYPE_LATEST)

@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import Callable
 from types import FrameType
+from typing import Protocol
 
 import uvicorn
 from starlette.applications import Starlette
@@ -14,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import MAX_LINE_LENGTH
 
-from omniduplex.entrypoints.duplex.serving import SEE_OFF_TIMEOUT_S, DuplexServing
+from omniduplex.entrypoints.duplex.serving import SEE_OFF_TIMEOUT_S
 
 # How long the sessions of a stopping server may go on.
 DRAIN_TIMEOUT_S = 5.0
@@ -24,6 +25,16 @@ DRAIN_TIMEOUT_S = 5.0
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 # uvicorn logs this after every answer of 401 to an upgrade, which it did send.
 _UNTRUE_COMPLAINT = "ASGI callable returned without completing handshake."
+
+
+class Serving(Protocol):
+    """What the application puts into its state as `serving`: its goodbyes."""
+
+    async def drain(self, timeout_s: float) -> None:
+        """Take nothing new, and let what runs go on for this long."""
+
+    def hurry(self) -> None:
+        """Give what runs no more time."""
 
 
 class UpgradeProtocol(HttpToolsProtocol):
@@ -107,8 +118,8 @@ class TalkServer(uvicorn.Server):
         await super().shutdown(sockets)
 
     @property
-    def _serving(self) -> DuplexServing:
-        serving: DuplexServing = self._app.state.serving
+    def _serving(self) -> Serving:
+        serving: Serving = self._app.state.serving
         return serving
 
 

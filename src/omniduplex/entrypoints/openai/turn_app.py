@@ -1,0 +1,86 @@
+"""The Starlette application of a server that answers turn requests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from omniduplex.entrypoints.async_omni import AsyncOmniBase
+from omniduplex.entrypoints.openai.auth import ApiKeyMiddleware
+from omniduplex.entrypoints.openai.chat import CHAT_PATH, ChatService
+from omniduplex.entrypoints.openai.errors import error_response, on_http_exception
+from omniduplex.entrypoints.openai.health import health_routes
+from omniduplex.entrypoints.openai.models import ModelCard, model_routes
+from omniduplex.entrypoints.openai.speech import SPEECH_PATH, SpeechService
+from omniduplex.entrypoints.openai.transcriptions import TRANSCRIPTIONS_PATH, TranscriptionService
+from omniduplex.entrypoints.openai.turn_serving import TurnServing, TurnServingMiddleware
+
+# Routes that a deployment with sessions has.
+SESSION_PATHS = ("/v1/realtime", "/v1/duplex")
+
+
+def create_turn_app(
+    omni: AsyncOmniBase[Any],
+    *,
+    served_model_name: str | None = None,
+    api_key: str | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Starlette:
+    """Build the application around an engine; an empty key guards nothing."""
+    model = served_model_name or omni.pipeline.model
+    serving = TurnServing()
+    middleware = [Middleware(ApiKeyMiddleware, api_key=api_key)] if api_key else []
+    middleware.append(Middleware(TurnServingMiddleware, serving=serving))
+    app = Starlette(
+        routes=(
+            *_turn_routes(omni, model, clock),
+            *model_routes(ModelCard(id=model, created=int(clock()))),
+            *(WebSocketRoute(path, _no_sessions) for path in SESSION_PATHS),
+            *health_routes(omni, serving, "active_turns", omni.active_turn_count),
+        ),
+        middleware=middleware,
+        exception_handlers={HTTPException: on_http_exception},
+    )
+    app.state.serving = serving
+    return app
+
+
+def _turn_routes(
+    omni: AsyncOmniBase[Any], model: str, clock: Callable[[], float]
+) -> Sequence[BaseRoute]:
+    features = omni.turn_features
+    served = {
+        CHAT_PATH: features.supports_chat_completions,
+        SPEECH_PATH: features.supports_speech,
+        TRANSCRIPTIONS_PATH: features.supports_transcription,
+    }
+    routes: list[BaseRoute] = [
+        Route(path, _not_by_this_model, methods=["GET", "POST"])
+        for path, is_served in served.items()
+        if not is_served
+    ]
+    return (
+        *routes,
+        *ChatService(omni, model, clock=clock).routes(),
+        *SpeechService(omni, model).routes(),
+        *TranscriptionService(omni, model).routes(),
+    )
+
+
+async def _not_by_this_model(request: Request) -> Response:
+    message = f"The deployed model does not serve {request.url.path}."
+    return error_response(404, message, "unsupported")
+
+
+async def _no_sessions(websocket: WebSocket) -> None:
+    message = f"{websocket.url.path} is not available in turn mode; deploy session_mode: duplex."
+    await websocket.send_denial_response(error_response(404, message, "unsupported"))
