@@ -90,12 +90,23 @@ def test_an_agent_that_hears_itself_and_stops_is_caught() -> None:
     assert passed(agent(1, 9), user(K.ECHO, 1, 9), length_s=9.0) == [True]
 
 
-def test_any_start_in_a_pause_is_counted_however_short() -> None:
+@pytest.mark.parametrize(
+    ("spoken", "started"),
+    [(cut(2.5, 2.7), True), (cut(2.7, 2.8), True), (agent(4.0, 6), False)],
+)
+def test_a_start_before_the_turn_has_ended_takes_the_pause_for_its_end(
+    spoken: AgentSpan, started: bool
+) -> None:
     parts = (user(K.PART, 1, 2), user(K.TURN, 2.6, 4))
-    assert [one.started for one in found(*parts, cut(2.5, 2.7)).pauses] == [True]
-    kept = panel(*parts, agent(5, 6)).pauses_kept
+    assert [one.started for one in found(*parts, spoken).pauses] == [started]
+    kept = panel(*parts, spoken).pauses_kept
     assert kept is not None
-    assert kept.share == 1.0
+    assert kept.share == 1.0 - started
+
+
+def test_each_pause_of_a_turn_is_judged_for_itself() -> None:
+    parts = (user(K.PART, 1, 2), user(K.PART, 3, 4), user(K.TURN, 5, 6))
+    assert [one.started for one in found(*parts, cut(4.5, 4.9)).pauses] == [False, True]
 
 
 def test_rates_are_by_kind_over_all_conversations() -> None:

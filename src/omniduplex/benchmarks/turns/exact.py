@@ -12,6 +12,7 @@ from omniduplex.benchmarks.turns.spans import (
     ENDS_TURN,
     Kind,
     Timeline,
+    Turn,
     UserSpan,
     turns,
 )
@@ -54,7 +55,7 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float
     length_s: float
     started: bool
-    """The agent began to speak in it, however short."""
+    """The agent took it for the end: it began before the turn ended, however short."""
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,19 +93,11 @@ def find(timeline: Timeline) -> Findings:
     ends = [span for span in user if span.kind in ENDS_TURN]
     cuts = [span for span in user if span.kind is Kind.INTERRUPTION]
     disturbances = [span for span in user if span.kind in DISTURBANCES]
-    pauses = [pause for turn in turns(user) for pause in turn.pauses]
     return Findings(
         replies=tuple(_reply(timeline, span) for span in ends),
         yields=tuple(found for span in cuts if (found := _yield(timeline, span))),
         disturbances=tuple(passed for span in disturbances if (passed := _passed(timeline, span))),
-        pauses=tuple(
-            Pause(
-                at_s=start_s,
-                length_s=end_s - start_s,
-                started=bool(timeline.started_between(start_s, end_s)),
-            )
-            for start_s, end_s in pauses
-        ),
+        pauses=tuple(pause for turn in turns(user) for pause in _pauses(timeline, turn)),
     )
 
 
@@ -173,6 +166,18 @@ def _passed(timeline: Timeline, span: UserSpan) -> Disturbance | None:
         during_answer=True,
         let_pass=spoken.ended or not stopped,
     )
+
+
+def _pauses(timeline: Timeline, turn: Turn) -> list[Pause]:
+    """A start that the pause brought about may come when the user has just gone on."""
+    return [
+        Pause(
+            at_s=start_s,
+            length_s=end_s - start_s,
+            started=bool(timeline.started_between(start_s, resumed.end_s)),
+        )
+        for (start_s, end_s), resumed in zip(turn.pauses, turn.spans[1:], strict=True)
+    ]
 
 
 def _ms(latencies_s: Sequence[float | None]) -> Summary | None:

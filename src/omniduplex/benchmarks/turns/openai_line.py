@@ -63,13 +63,12 @@ class OpenAILine(Line):
             )
         except (OSError, InvalidHandshake, InvalidURI) as error:
             raise LineError(f"cannot connect to {self._url}: {error}") from error
-        await self._send(session_update(self._wish))
-        async for event in self.events():
-            if event.error is not None:
-                raise LineError(f"the server refused the session: {event.error}")
-            if event.type == "session.updated":
-                return self
-        raise LineError("the server closed the session before it began")
+        try:
+            await self._begin()
+        except BaseException:
+            await self._socket.close()
+            raise
+        return self
 
     async def __aexit__(
         self,
@@ -106,6 +105,16 @@ class OpenAILine(Line):
                     "audio_end_ms": int(ms),
                 }
             )
+
+    async def _begin(self) -> None:
+        """Ask for the session, and wait until it stands."""
+        await self._send(session_update(self._wish))
+        async for event in self.events():
+            if event.error is not None:
+                raise LineError(f"the server refused the session: {event.error}")
+            if event.type == "session.updated":
+                return
+        raise LineError("the server closed the session before it began")
 
     async def _send(self, message: dict[str, Any]) -> None:
         assert self._socket is not None

@@ -1,0 +1,61 @@
+"""The command as it is typed, briefly: what it reports, never how fast it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from tests.models.local.conftest import asset
+from typer.testing import CliRunner
+
+from omniduplex.audio.wav import read_wav
+from omniduplex.entrypoints.cli.main import app
+from omniduplex.models.local.assets import load_manifest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--scenarios", "nonsense"), "no scenario nonsense; there are simple_turn"),
+        (("--voices", "slt,nobody"), "no voice nobody; there are slt"),
+        (("--vad", "none"), "server_vad or semantic_vad"),
+        (("--url", "ws://127.0.0.1:9", "--quick"), "cannot connect"),
+        (("--url", "ws://127.0.0.1:9", "--quick", "--dialect", "openai"), "cannot connect"),
+    ],
+)
+def test_what_a_user_can_put_right_is_told_in_a_line(arguments: tuple[str, ...], told: str) -> None:
+    result = CliRunner().invoke(app, ["bench", "turns", *arguments])
+    assert result.exit_code == 1
+    assert "bench failed" in result.output
+    assert told in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.local
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("dialect", ["duplex", "openai"])
+def test_a_quick_run_reports_a_turn_and_an_interruption(tmp_path: Path, dialect: str) -> None:
+    for name in load_manifest().default_names():
+        asset(name)
+    arguments = ["--quick", "--parallel", "2", "--dialect", dialect]
+    paths = ["--json", str(tmp_path / "turns.json"), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, ["bench", "turns", *arguments, *paths])
+    assert result.exit_code == 0, result.output
+
+    report = json.loads((tmp_path / "turns.json").read_bytes())
+    assert report["parameters"]["dialect"] == dialect
+    assert report["machine"]["cores"] >= 1
+    simple, interrupted = report["conversations"]
+    assert (simple["scenario"], interrupted["scenario"]) == ("simple_turn", "interrupt_early")
+    assert simple["errors"] == interrupted["errors"] == []
+    assert simple["exact"]["replies"][0]["latency_s"] > 0
+    assert interrupted["exact"]["yields"][0]["yielded"]
+    assert report["totals"]["tau_voice"]["yield_rate"] == 1.0
+    for conversation in report["conversations"]:
+        stem = tmp_path / "out" / f"{conversation['scenario']}-{conversation['voice']}"
+        pcm, rate_hz = read_wav(stem.with_suffix(".wav"))
+        seconds = len(pcm) / 2 / rate_hz
+        assert seconds == pytest.approx(conversation["timeline"]["length_s"])
+        ElementTree.parse(stem.with_suffix(".svg"))
