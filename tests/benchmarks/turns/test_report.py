@@ -100,13 +100,19 @@ def shown(run: TurnsReport) -> str:
 
 def test_figures_stand_beside_what_is_wanted() -> None:
     lines = shown(RUN).splitlines()
-    (reply,) = [line for line in lines if "reply p50" in line]
+    (reply,) = [line for line in lines if "reply p50 (L_R)" in line]
     assert [cell.strip() for cell in reply.split("│")[2:5]] == ["700 ms", "<= 900 ms", "3"]
     (panel,) = [line for line in lines if "L_R" in line and "reply" not in line]
     # In ticks of 200 ms: 0.4, 0.6 and 0.8 s.
     assert "0.60 s" in panel
     assert "3 cues missed" in lines[-1]
     assert "load 1.0 before and 4.0 after" in lines[-1]
+
+
+def test_each_scenario_has_its_row() -> None:
+    (row,) = [line for line in shown(RUN).splitlines() if line.startswith("│ one ")]
+    cells = [cell.strip() for cell in row.split("│")[1:-1]]
+    assert cells == ["one", "2/2", "600 ms", "-", "-", "-", "-"]
 
 
 def test_what_was_not_measured_is_a_dash() -> None:

@@ -202,6 +202,7 @@ def show_turns(console: Console, report: TurnsReport) -> None:
     title = f"turns: {asked.model}, {asked.policy}, {asked.vad}, {asked.dialect}"
     for name, rows in ((title, EXACT), ("tau-voice", TAU), ("Full-Duplex-Bench v1", FDB)):
         console.print(_table(name, rows, report.totals))
+    console.print(_by_scenario(report))
     before, after = report.machine.load_before[0], report.load_after[0]
     missed = sum(len(one.missed) for one in report.conversations)
     underruns = sum(one.underruns for one in report.conversations)
@@ -225,6 +226,35 @@ def _table(title: str, rows: tuple[Row, ...], panels: Panels) -> Table:
         shown = "-" if value is None else row.show.format(value)
         table.add_row(row.name, _coloured(row, value, shown), _wanted(row), str(row.count(panels)))
     return table
+
+
+def _by_scenario(report: TurnsReport) -> Table:
+    """What went right where, of how many, and how fast the answers were."""
+    table = Table(title="by scenario")
+    table.add_column("")
+    for name in ("answered", "reply p50", "yielded", "yield p50", "pauses kept", "let pass"):
+        table.add_column(name, justify="right")
+    for scenario, panels in report.by_scenario.items():
+        exact = panels.exact
+        passed = list(exact.let_pass.values())
+        table.add_row(
+            scenario,
+            _of(exact.answered),
+            _in_ms(exact.reply_ms),
+            _of(exact.yielded),
+            _in_ms(exact.yield_ms),
+            _of(exact.pauses_kept),
+            " ".join(map(_of, passed)) or "-",
+        )
+    return table
+
+
+def _of(rate: Rate | None) -> str:
+    return "-" if rate is None else f"{round(rate.share * rate.count)}/{rate.count}"
+
+
+def _in_ms(summary: Summary | None) -> str:
+    return "-" if summary is None else f"{summary.p50:.0f} ms"
 
 
 def _wanted(row: Row) -> str:
