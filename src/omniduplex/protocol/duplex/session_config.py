@@ -36,6 +36,7 @@ _UNLIMITED = ("inf", "infinity", "unlimited")
 _OVERLAP_POLICIES: dict[str, OverlapPolicy] = {
     "listen_only": "listen_only",
     "barge_in_on_speech": "barge_in_on_speech",
+    "adaptive": "adaptive",
 }
 _COMMIT_POLICIES: dict[str, PlaybackCommitPolicy] = {
     "ack_only": "ack_only",
@@ -136,14 +137,16 @@ def _turn_taking(config: DuplexSessionConfig, patch: SessionPatch) -> dict[str, 
     if given is not UNSET:
         detection = patch_turn_detection(detection, given, param)
     implied = implied_overlap_policy(detection)
+    if implied == "barge_in_on_speech" and config.overlap_policy == "adaptive":
+        implied = "adaptive"  # a finer way of being interrupted, which only its client asks for
     wanted = _OVERLAP_POLICIES.get(named, implied) if isinstance(named, str) else implied
-    if wanted != implied:
+    if (wanted == "listen_only") != (implied == "listen_only"):
         raise DuplexError(
             "unsupported_turn_detection",
             f"overlap_policy {wanted} does not go with this turn detection, which means {implied}.",
             param=policy_param if given is UNSET else param,
         )
-    return {"turn_detection": detection, "overlap_policy": implied}
+    return {"turn_detection": detection, "overlap_policy": wanted}
 
 
 def _input_extras(config: DuplexSessionConfig, patch: SessionPatch) -> dict[str, Any]:

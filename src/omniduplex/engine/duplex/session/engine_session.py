@@ -9,6 +9,7 @@ from omniduplex.engine.duplex.contracts import Abort, Submit
 from omniduplex.engine.duplex.model_events import (
     Listen,
     ModelEvent,
+    UserSpeechProgress,
     UserSpeechResumed,
     UserSpeechStarted,
     UserTranscript,
@@ -32,6 +33,7 @@ from omniduplex.engine.duplex.session.inputs import (
     Tick,
     TimerFired,
 )
+from omniduplex.engine.duplex.session.listening import tell_listening
 from omniduplex.engine.duplex.session.output_lane import OutputLane
 from omniduplex.engine.duplex.session.public_view import public_object
 from omniduplex.protocol.duplex import (
@@ -296,6 +298,8 @@ class DuplexEngineSession:
         match event:
             case UserSpeechStarted():
                 self._input.speech_started(event)
+            case UserSpeechProgress():
+                self._input.speech_goes_on(event)
             case UserTurnDraft():
                 self._input.drafted(event)
             case UserSpeechResumed():
@@ -309,7 +313,7 @@ class DuplexEngineSession:
             case UserTranscriptFailed():
                 self._input.transcript_failed(event)
             case Listen():
-                self._input.listen(event.reason)
+                tell_listening(self._core, event.reason)
             case _:
                 self._output.take(event)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import msgspec
-from msgspec import UNSET
 
 from omniduplex.audio.pcm import duration_ms
 from omniduplex.audio.stream import InputDecoder
 from omniduplex.engine.duplex.model_events import (
+    UserSpeechProgress,
     UserSpeechStarted,
     UserTranscript,
     UserTranscriptFailed,
@@ -27,7 +27,9 @@ from omniduplex.engine.duplex.session.core import INLINE_BYTES, SessionCore
 from omniduplex.engine.duplex.session.effects import Prepare
 from omniduplex.engine.duplex.session.held_commands import HeldCommands
 from omniduplex.engine.duplex.session.inputs import AudioReady
+from omniduplex.engine.duplex.session.listening import tell_listening
 from omniduplex.engine.duplex.session.output_lane import OutputLane
+from omniduplex.engine.duplex.session.overlap import Overlap
 from omniduplex.engine.duplex.session.speech_hints import is_speech
 from omniduplex.protocol.duplex import (
     AppendAudio,
@@ -37,11 +39,7 @@ from omniduplex.protocol.duplex import (
     DuplexError,
     InputCleared,
     InputCommit,
-    ListenDecision,
-    ListenResponse,
-    OverlapDecision,
     RealtimeCommand,
-    ResponseFacts,
     SpeechStarted,
     SpeechStopped,
     TimeoutTriggered,
@@ -74,6 +72,7 @@ class InputLane:
         self._format = core.config.input_format
         self._decoder: InputDecoder | None = None
         self._held = HeldCommands()
+        self._overlap = Overlap(core, output)
         self._heard_ms = 0.0
 
     @property
@@ -140,6 +139,8 @@ class InputLane:
         self._heard_ms += length_ms
         if not self._turn.speech:
             self._turn.speech = is_speech(command, pcm, self._core.config.overlap_silence_rms)
+        if self._turn.started and self._core.config.overlap_policy == "adaptive":
+            self._overlap.usual_level.heard(pcm)
         self._core.run(
             self._core.model.plan_append(self._core.fence, pcm, force_listen=command.force_listen)
         )
@@ -175,28 +176,26 @@ class InputLane:
 
     def speech_started(self, event: UserSpeechStarted) -> None:
         """The user speaks: announce it first, then see what it does to an answer."""
-        turn = self._turn
-        turn.started = turn.speech = True
-        item_id = self._item_id()
-        self._core.emit(SpeechStarted(audio_start_ms=event.audio_start_ms, item_id=item_id))
-        self._judge_overlap()
+        self._turn.speech = True
+        if self._overlap.begins(event):
+            self._announce(event)
+            self._overlap.announced()
+            self._core.turn_state = "user_speaking"
+
+    def speech_goes_on(self, event: UserSpeechProgress) -> None:
+        """The user speaks over an answer: by now it may be known to be an interruption."""
+        start = self._overlap.goes_on(event)
+        if start is not None:
+            self._interrupted_by(start)
+
+    def _interrupted_by(self, start: UserSpeechStarted) -> None:
+        self._announce(start)
+        self._overlap.strike()
         self._core.turn_state = "user_speaking"
 
-    def _judge_overlap(self) -> None:
-        policy = self._core.config.overlap_policy
-        barge_in = policy == "barge_in_on_speech" and self._core.capabilities.supports_barge_in
-        if self._output.active is not None:
-            self._core.emit(
-                OverlapDecision(
-                    session_id=self._core.session_id,
-                    epoch=self._core.epoch,
-                    policy=policy,
-                    action="barge_in" if barge_in else "listen",
-                    reason="server_vad_speech_started" if barge_in else f"policy_{policy}",
-                )
-            )
-        if barge_in and not self._output.cancel("turn_detected"):
-            self._output.cut_playback()
+    def _announce(self, start: UserSpeechStarted) -> None:
+        self._turn.started = True
+        self._core.emit(SpeechStarted(audio_start_ms=start.audio_start_ms, item_id=self._item_id()))
 
     def drafted(self, event: UserTurnDraft) -> None:
         """The user may be done."""
@@ -205,6 +204,13 @@ class InputLane:
 
     def turn_ended(self, event: UserTurnEnded) -> None:
         """The user is done: commit the turn and answer it; a turn without words is dropped."""
+        if self._overlap.withholds:
+            start = self._overlap.ends(event.transcript)
+            if start is None:
+                self._turn = OpenTurn()
+                self._output.drop_draft()
+                return
+            self._interrupted_by(start)
         turn = self._end_turn(event.audio_end_ms, event.transcript)
         if event.transcript:
             self._seal(turn, wants_response=self._answers_turns)
@@ -212,10 +218,11 @@ class InputLane:
         self._core.idle.heard(self._core.now)
         self._core.turn_state = "assistant_generating" if self._output.active else "idle"
         self._output.drop_draft()
-        self.listen("silence_or_noise")
+        tell_listening(self._core, "silence_or_noise")
 
     def turn_unheard(self, event: UserTurnUnheard) -> None:
         """The user is done, but nobody knows what was said: there is nothing to answer."""
+        self._overlap.forget()
         turn = self._end_turn(event.audio_end_ms, None)
         self._output.drop_draft()
         commit_turn(self._core, msgspec.structs.replace(turn, failure=event.message))
@@ -282,6 +289,7 @@ class InputLane:
                 "input_backpressure", f"more than {limit} committed turns wait to be heard"
             )
         item_id = self._item_id()
+        self._overlap.forget()
         if turn.started:
             self._core.emit(SpeechStopped(audio_end_ms=0, item_id=item_id))
         self._turn = OpenTurn()
@@ -291,7 +299,7 @@ class InputLane:
                 item_id=item_id, transcript="", audio_ms=turn.buffered_ms, is_speech=False
             )
             self._seal(silent, wants_response=False)
-            self.listen("silence_or_noise")
+            tell_listening(self._core, "silence_or_noise")
             return
         works = self._core.model.plan_commit(self._core.fence, item_id)
         committed = CommittedTurn(item_id=item_id, transcript=None, audio_ms=turn.buffered_ms)
@@ -364,22 +372,5 @@ class InputLane:
         elif self._decoder is not None:
             self._decoder.reset()
         self._turn = OpenTurn()
+        self._overlap.forget()
         self._core.run(self._core.model.plan_clear(self._core.fence))
-
-    def listen(self, reason: str) -> None:
-        """Tell that the model keeps listening."""
-        core = self._core
-        facts = ResponseFacts(
-            type="response.listen",
-            session_id=core.session_id,
-            epoch=core.epoch,
-            reason=reason,
-            model_listen=reason == "model_listen" or UNSET,
-        )
-        core.emit(
-            ListenDecision(
-                session_id=core.session_id,
-                epoch=core.epoch,
-                response=ListenResponse(metadata=facts),
-            )
-        )

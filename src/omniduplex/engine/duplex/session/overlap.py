@@ -1,0 +1,156 @@
+"""Speech over an answer: judged at its onset, or as it goes on, and told to the client."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from omniduplex.audio.pcm import rms
+from omniduplex.engine.duplex.model_events import UserSpeechProgress, UserSpeechStarted
+from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.output_lane import OutputLane
+from omniduplex.engine.duplex.session.overlap_policy import OverlapView, Verdict, judge
+from omniduplex.protocol.duplex import OverlapDecision, OverlapMetadata
+
+USUAL_LEVEL_WEIGHT = 0.05
+"""How much one append of speech moves the user's usual level: about 20 appends settle it."""
+NO_VERDICT = Verdict("listen", "")
+
+
+class UsualLevel:
+    """How loud this user speaks to us, dBFS: an average over the speech of turns that counted."""
+
+    def __init__(self) -> None:
+        self.dbfs: float | None = None
+
+    def heard(self, pcm: bytes) -> None:
+        """Speech of a turn that is meant for us."""
+        level = rms(pcm)
+        if level <= 0:
+            return
+        dbfs = 20 * math.log10(level)
+        if self.dbfs is None:
+            self.dbfs = dbfs
+        else:
+            self.dbfs += USUAL_LEVEL_WEIGHT * (dbfs - self.dbfs)
+
+
+class Overlap:
+    """The judgement of one utterance at a time.
+
+    Under `adaptive` an utterance over an answer is withheld from the client until it is known to
+    be a turn: to stock clients `speech_started` means that they fall silent.
+    """
+
+    def __init__(self, core: SessionCore, output: OutputLane) -> None:
+        self._core = core
+        self._output = output
+        self._withheld: UserSpeechStarted | None = None
+        self._progress = UserSpeechProgress(0.0, 0.0)
+        self._verdict = NO_VERDICT
+        self.usual_level = UsualLevel()
+
+    @property
+    def withholds(self) -> bool:
+        """Whether an utterance is being judged that the client does not know of."""
+        return self._withheld is not None
+
+    def begins(self, start: UserSpeechStarted) -> bool:
+        """The user starts to speak; true when that may be announced at once."""
+        self._verdict = NO_VERDICT
+        if self._core.config.overlap_policy != "adaptive" or not self._is_answering():
+            return True
+        self._withheld = start
+        self._progress = UserSpeechProgress(0.0, 0.0)
+        self._core.run(self._core.model.plan_overlap(self._core.fence, active=True))
+        return False
+
+    def announced(self) -> None:
+        """The client knows that the user speaks: judge what that does to an answer."""
+        if self._core.config.overlap_policy == "adaptive":
+            return
+        verdict = judge(self._view())
+        if self._output.active is not None:
+            self._tell(verdict)
+        if verdict.action == "barge_in":
+            self.strike()
+
+    def goes_on(self, progress: UserSpeechProgress) -> UserSpeechStarted | None:
+        """The utterance goes on; the start to announce, if it is an interruption by now."""
+        if self._withheld is None:
+            return None
+        words = progress.transcript or self._progress.transcript
+        self._progress = msgspec.structs.replace(progress, transcript=words)
+        verdict = judge(self._view())
+        if not self._is_answering():
+            return self._release()
+        self._tell(verdict)
+        return self._release() if verdict.action == "barge_in" else None
+
+    def ends(self, transcript: str | None) -> UserSpeechStarted | None:
+        """The utterance is over: the start to announce if it was a turn, None if it was not.
+
+        Once the answer has been heard to its end, whatever was said is a turn: a `yes` may be
+        the reply.
+        """
+        if self._withheld is None:
+            return None
+        if not self._is_answering() and transcript:
+            return self._release()
+        self._progress = msgspec.structs.replace(self._progress, transcript=transcript or "")
+        verdict = judge(self._view(ended=True))
+        self._tell(verdict)
+        start = self._release()
+        return start if verdict.action == "barge_in" else None
+
+    def forget(self) -> None:
+        """Open input is dropped: there is nothing to judge any more."""
+        self._release()
+
+    def strike(self) -> None:
+        """Stop what is being said, or played."""
+        if not self._output.cancel("turn_detected"):
+            self._output.cut_playback()
+
+    def _release(self) -> UserSpeechStarted | None:
+        start, self._withheld = self._withheld, None
+        if start is not None:
+            self._core.run(self._core.model.plan_overlap(self._core.fence, active=False))
+        return start
+
+    def _is_answering(self) -> bool:
+        if self._output.active is not None:
+            return True
+        record = self._core.playback.latest
+        return record is not None and self._core.playback.playing(record, self._core.now)
+
+    def _view(self, *, ended: bool = False) -> OverlapView:
+        config, progress = self._core.config, self._progress
+        return OverlapView(
+            policy=config.overlap_policy,
+            supports_barge_in=self._core.capabilities.supports_barge_in,
+            short_ack_ms=config.overlap_short_ack_ms,
+            barge_in_ms=config.overlap_barge_in_ms,
+            speech_ms=progress.speech_ms,
+            transcript=progress.transcript,
+            level_dbfs=progress.level_dbfs if progress.speech_ms else None,
+            usual_level_dbfs=self.usual_level.dbfs,
+            ended=ended,
+        )
+
+    def _tell(self, verdict: Verdict) -> None:
+        """Each new judgement once."""
+        if verdict == self._verdict:
+            return
+        self._verdict = verdict
+        self._core.emit(
+            OverlapDecision(
+                session_id=self._core.session_id,
+                epoch=self._core.epoch,
+                policy=self._core.config.overlap_policy,
+                action=verdict.action,
+                reason=verdict.reason,
+                metadata=OverlapMetadata(overlap_speech_ms=self._progress.speech_ms),
+            )
+        )

@@ -1,0 +1,142 @@
+"""The adaptive overlap policy: acknowledgements pass, interruptions strike, nothing is told twice."""
+
+import msgspec
+import pytest
+from tests.engine.duplex.session.conftest import OpenSession
+from tests.engine.duplex.session.driver import LISTENING, SessionDriver
+
+from omniduplex.engine.duplex.model_events import UserSpeechProgress
+from omniduplex.protocol.duplex import (
+    ClearInput,
+    InputCommitted,
+    OutputCleared,
+    OverlapDecision,
+    ResponseDone,
+    SpeechStarted,
+    SpeechStopped,
+)
+
+ADAPTIVE = msgspec.structs.replace(LISTENING, overlap_policy="adaptive")
+
+
+@pytest.fixture
+def driver(open_session: OpenSession) -> SessionDriver:
+    return open_session(ADAPTIVE)
+
+
+def answering(driver: SessionDriver) -> None:
+    """An answer of 2 s is being made."""
+    driver.append(600)
+    driver.user_turn("Tell me a story")
+    driver.model_audio(2000, "Once upon a time there was a king. ")
+    driver.events()
+
+
+def progress(driver: SessionDriver, ms: float, words: str | None = None, level: float = 0) -> None:
+    driver.model_says(UserSpeechProgress(ms, level, words))
+
+
+def test_an_onset_over_an_answer_is_kept_back(driver: SessionDriver) -> None:
+    answering(driver)
+    driver.user_speaks(at_ms=900)
+    progress(driver, 200)
+    assert driver.kinds() == ["OverlapDecision"]
+    assert driver.last(OverlapDecision).reason == "short_ack"
+    assert driver.open_responses == ["resp_1"]
+
+
+def test_b06_an_acknowledgement_passes_and_is_no_turn(driver: SessionDriver) -> None:
+    answering(driver)
+    driver.user_speaks()
+    progress(driver, 300, "Mm-hm.")
+    driver.user_turn_ends("Mm-hm.")
+    driver.model_audio(1000, "He had a castle.")
+    driver.model_ends()
+
+    assert len(driver.of(SpeechStarted)) == len(driver.of(InputCommitted)) == 1
+    assert driver.last(OverlapDecision).reason == "short_ack_transcript"
+    assert driver.last(ResponseDone).response.status == "completed"
+    assert [role for role, _ in driver.said].count("user") == 1
+
+
+def test_backchannels_never_interrupt_however_many(driver: SessionDriver) -> None:
+    answering(driver)
+    for words in ("Yeah.", "Okay.", "Right, right.", "Uh-huh.") * 5:
+        driver.user_speaks()
+        progress(driver, 400)
+        driver.user_turn_ends(words)
+    assert driver.open_responses == ["resp_1"]
+
+
+def test_words_of_an_interruption_strike_while_they_are_spoken(driver: SessionDriver) -> None:
+    answering(driver)
+    driver.user_speaks(at_ms=900)
+    progress(driver, 300, "Wait, stop")
+
+    assert driver.kinds()[:2] == ["OverlapDecision", "SpeechStarted"]
+    assert driver.last(SpeechStarted).audio_start_ms == 900
+    details = driver.last(ResponseDone).response.status_details
+    assert details
+    assert details.reason == "turn_detected"
+
+    driver.user_turn_ends("Wait, stop. What about tomorrow?")
+    assert len(driver.of(SpeechStarted)) == len(driver.of(SpeechStopped)) == 2
+    assert driver.said[-1] == ("user", "Wait, stop. What about tomorrow?")
+    assert driver.open_responses == ["resp_2"]
+
+
+def test_long_speech_without_known_words_strikes(driver: SessionDriver) -> None:
+    answering(driver)
+    driver.user_speaks()
+    for ms in range(100, 1300, 100):
+        progress(driver, ms)
+    reasons = [decision.reason for decision in driver.of(OverlapDecision)]
+    assert reasons == ["short_ack", "accumulating_overlap_speech", "long_overlap_speech"]
+    assert driver.last(ResponseDone).response.status == "cancelled"
+
+
+def test_an_interruption_known_only_at_its_end_is_a_turn(driver: SessionDriver) -> None:
+    answering(driver)
+    driver.user_speaks()
+    driver.user_turn_ends("And then?")
+    assert driver.last(ResponseDone).response.status == "cancelled"
+    assert driver.said[-1] == ("user", "And then?")
+    assert driver.open_responses == ["resp_2"]
+
+
+def test_noise_over_an_answer_is_dropped(driver: SessionDriver) -> None:
+    answering(driver)
+    driver.user_speaks()
+    driver.user_turn_ends("")
+    assert driver.last(OverlapDecision).action == "drop"
+    assert driver.open_responses == ["resp_1"]
+
+
+def test_assent_after_the_answer_was_heard_is_a_reply(driver: SessionDriver) -> None:
+    driver.append(600)
+    driver.user_turn("Ask me whether I want tea")
+    driver.model_audio(800, "Do you want tea?")
+    driver.model_ends()
+    driver.passes(700)
+    driver.user_speaks()
+    assert driver.of(SpeechStarted)[1:] == []
+    driver.passes(600)
+    driver.user_turn_ends("Yes.")
+    assert driver.said[-1] == ("user", "Yes.")
+    assert len(driver.of(SpeechStarted)) == len(driver.of(SpeechStopped)) == 2
+
+
+def test_an_interruption_of_what_only_plays_clears_it(driver: SessionDriver) -> None:
+    answering(driver)
+    driver.model_ends()
+    driver.user_speaks()
+    progress(driver, 300, "No, the other one")
+    assert driver.last(OutputCleared).response_id == "resp_1"
+
+
+def test_a_clear_forgets_what_was_being_judged(driver: SessionDriver) -> None:
+    answering(driver)
+    driver.user_speaks()
+    driver.send(ClearInput())
+    progress(driver, 3000, "Stop!")
+    assert driver.open_responses == ["resp_1"]
