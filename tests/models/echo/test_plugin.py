@@ -48,7 +48,7 @@ def test_capabilities_of_a_native_model_that_takes_requests() -> None:
     assert can.supports_text_only_turn
     assert can.supports_multi_session
     assert can.chunk_period_ms == 80
-    assert not can.supports_session_resume
+    assert can.supports_session_resume
 
 
 def test_one_session_is_no_multi_session() -> None:

@@ -48,8 +48,8 @@ def test_a_client_may_rely_on_all_but_lease_and_resume(plugin: LocalDuplexPlugin
     assert can.supports_playback_ack
     assert can.supports_audio_truncate
     assert can.supports_text_only_turn
-    assert not can.supports_session_lease
-    assert not can.supports_session_resume
+    assert can.supports_session_lease
+    assert can.supports_session_resume
     assert not can.supports_image_input
     assert can.required_input_modalities == ("audio",)
     assert can.optional_input_modalities == ()

@@ -34,6 +34,8 @@ class EchoDuplexPlugin(DuplexModelPlugin):
             supports_independent_io_streams=True,
             supports_multi_session=max_sessions > 1,
             supports_multi_session_same_replica=max_sessions > 1,
+            supports_session_lease=True,
+            supports_session_resume=True,
             supports_audio_truncate=True,
             supports_text_only_turn=answers_requests,
             chunk_period_ms=UNIT_MS,
