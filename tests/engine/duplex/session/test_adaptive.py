@@ -1,4 +1,4 @@
-"""The adaptive overlap policy: acknowledgements pass, interruptions strike, nothing is told twice."""
+"""The adaptive overlap policy: assent passes, interruptions strike, nothing is told twice."""
 
 import msgspec
 import pytest
