@@ -18,7 +18,7 @@ from omniduplex.models.local.messages import (
     TurnEnded,
 )
 from omniduplex.models.local.stages import ear
-from omniduplex.models.local.stages.ear import FRAME_MS, SAMPLES_PER_MS, SETTLE_MS, Ear
+from omniduplex.models.local.stages.ear import FRAME_MS, PAUSE_MS, SAMPLES_PER_MS, SETTLE_MS, Ear
 from omniduplex.models.local.stages.turns import Action, Drop, Judge, Recognise, Tell
 
 SERVER = EarSettings()
@@ -50,6 +50,7 @@ class Driver:
         self.told: list[Tell] = []
         self.recognitions: dict[int, Span] = {}
         self.judgements: dict[int, Span] = {}
+        self.glimpses: dict[int, Span] = {}
         self.dropped: list[int] = []
         self.answer: Callable[[Span], str] | None = None
         self._frames = 0
@@ -71,6 +72,8 @@ class Driver:
             match action:
                 case Tell():
                     self.told.append(action)
+                case Recognise(job, pcm, early=True):
+                    self.glimpses[job] = span(pcm)
                 case Recognise(job, pcm):
                     self.recognitions[job] = span(pcm)
                 case Judge(job, pcm):
@@ -79,6 +82,7 @@ class Driver:
                     self.dropped.append(job)
                     self.recognitions.pop(job, None)
                     self.judgements.pop(job, None)
+                    self.glimpses.pop(job, None)
         if self.answer and self.recognitions:
             job, heard = self.recognitions.popitem()
             self.do(self.ear.recognised(job, self.answer(heard), 0.2))
@@ -107,7 +111,7 @@ def test_a_turn_begins_pauses_and_ends_with_the_drafts_words() -> None:
     assert driver.events == [SpeechBegan(724)]
 
     driver.hear(160)
-    assert driver.recognise("hello there") == (524, 2208)
+    assert driver.recognise("hello there") == (524, 2048 + PAUSE_MS)
     assert driver.events[1:] == [TurnDrafted("hello there")]
 
     driver.hear(3000)
@@ -188,9 +192,9 @@ def test_two_turns_in_one_append_keep_their_order_and_their_audio() -> None:
     driver.hear(6000)
     assert driver.events == [SpeechBegan(724)]  # the second turn may not begin in the first
 
-    assert driver.recognise("first") == (524, 2208)
+    assert driver.recognise("first") == (524, 2048 + PAUSE_MS)
     assert driver.events[1:] == [TurnEnded(2560, "first"), SpeechBegan(2560)]
-    assert driver.recognise("second") == (2560, 3872)
+    assert driver.recognise("second") == (2560, 3712 + PAUSE_MS)
     assert driver.events[3:] == [TurnEnded(4224, "second")]
 
 
@@ -219,7 +223,7 @@ def test_the_sound_of_the_turn_sets_the_hold(probability: float, end_ms: int) ->
     driver = Driver((1024, 2048), settings=SEMANTIC)
     driver.answer = lambda _: "words"
     driver.hear(2208)
-    assert driver.judge(probability) == (524, 2208)
+    assert driver.judge(probability) == (524, 2048 + PAUSE_MS)
     driver.hear(3000)
 
     assert driver.events[-1] == TurnEnded(end_ms, "words")
@@ -259,7 +263,7 @@ def test_server_vad_asks_for_no_verdict() -> None:
 def test_a_verdict_hears_the_last_eight_seconds() -> None:
     driver = Driver((1024, 13024), settings=SEMANTIC)
     driver.hear(13200)
-    assert driver.judge(0.9) == (13184 - 8000, 13184)
+    assert driver.judge(0.9) == (13024 + PAUSE_MS - 8000, 13024 + PAUSE_MS)
 
 
 def test_the_end_is_stamped_with_the_arrival_of_its_audio() -> None:
@@ -277,8 +281,8 @@ def test_long_turns_settle_their_words_on_the_way() -> None:
     driver.answer = lambda heard: f"{heard[1]}"
     driver.hear(first_ms + 3000)
 
-    pause = first_ms + 160
-    last = first_ms + 1440
+    pause = first_ms + PAUSE_MS
+    last = first_ms + 1280 + PAUSE_MS
     assert driver.events[-1] == TurnEnded(first_ms + 1792, f"{pause} {last}")
 
 
@@ -386,8 +390,8 @@ def test_clear_forgets_the_turn_and_keeps_the_clock() -> None:
     assert driver.events == [
         SpeechBegan(724),
         SpeechBegan(2772),
-        TurnDrafted("(2572, 4224)"),
-        TurnEnded(4576, "(2572, 4224)"),
+        TurnDrafted("(2572, 4160)"),
+        TurnEnded(4576, "(2572, 4160)"),
     ]
 
 
@@ -397,7 +401,7 @@ def test_audio_before_a_clear_is_in_no_turn() -> None:
     driver.do(driver.ear.clear())
     driver.answer = lambda heard: f"{heard}"
     driver.hear(3000)
-    assert driver.events[-1] == TurnEnded(2560, "(1000, 2208)")
+    assert driver.events[-1] == TurnEnded(2560, "(1000, 2144)")
 
 
 def test_new_settings_count_from_the_end_of_the_open_turn_on() -> None:

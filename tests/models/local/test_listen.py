@@ -30,13 +30,17 @@ from omniduplex.models.local.messages import (
     ConfigureEar,
     EarSettings,
     FromListen,
+    Heard,
     KeptListening,
+    Report,
     SpeechBegan,
+    SpeechGrew,
     StartAnswer,
     ToListen,
     TurnDrafted,
     TurnEnded,
     TurnUnheard,
+    WatchSpeech,
     decode_from_listen,
     encode,
 )
@@ -63,6 +67,15 @@ def speech(ms: int, loudness: int = 8000) -> bytes:
     return loudness.to_bytes(2, "little") * (byte_count(ms, 16_000) // 2)
 
 
+Told = FromListen | Heard
+
+
+def message_in(output: StageOutput) -> Told:
+    """What an output tells, taken out of an ear's report."""
+    message = decode_from_listen(output.data)
+    return message.heard if isinstance(message, Report) else message
+
+
 @dataclass
 class Room:
     """A listening stage: loud frames are speech, and words are how loud the speech was."""
@@ -75,6 +88,7 @@ class Room:
     vad_batches: list[int] = field(default_factory=list)
     vad_states: dict[int, VadState] = field(default_factory=dict)
     recognised: int = 0
+    glimpses: int = 0
     broken: bool = False
     now: float = 5.0
     while_recognising: Callable[[], None] = lambda: None
@@ -87,6 +101,7 @@ class Room:
         return ListenParts(
             vad=self,
             recognise=self._recognise,
+            glimpse=self._glimpse,
             judge=self._judge,
             language_model=self.model,
             recognition_pool=self.recognition_pool,
@@ -110,6 +125,10 @@ class Room:
             raise RuntimeError("no recogniser")
         return Recognition(str(np.frombuffer(pcm, np.int16).max()), 0.0, 1.0)
 
+    def _glimpse(self, pcm: bytes) -> Recognition:
+        self.glimpses += 1
+        return Recognition(f"{len(pcm) // 32} ms", 0.0, 1.0)
+
     def _judge(self, pcm: bytes) -> float:
         self.now += 0.0625
         if self.broken:
@@ -125,8 +144,8 @@ class Room:
     def hear(self, pcm: bytes, request_id: str = "ear") -> None:
         self.stage.step([StageInput(request_id, 2, pcm)])
 
-    def told(self, request_id: str = "ear") -> list[FromListen]:
-        told = [decode_from_listen(out.data) for out in self.out if out.request_id == request_id]
+    def told(self, request_id: str = "ear") -> list[Told]:
+        told = [message_in(out) for out in self.out if out.request_id == request_id]
         return [message for message in told if message != KeptListening()]
 
 
@@ -148,7 +167,7 @@ def test_a_turn_is_told_as_it_happens(room: Room) -> None:
     room.now = 9.0
     room.hear(silence(1000))
     assert room.told()[2:] == [TurnEnded(2560, "8000")]
-    (ended,) = [output for output in room.out if decode_from_listen(output.data) == room.told()[2]]
+    (ended,) = [output for output in room.out if message_in(output) == room.told()[2]]
     assert ended.metrics == {
         messages.HOLD: 0.512,
         messages.RECOGNITION: 0.25,
@@ -220,6 +239,48 @@ def test_a_superseded_recognition_never_runs(room: Room) -> None:
     room.hear(silence(1024) + speech(1024) + silence(192) + speech(512) + silence(192))
     room.recognition_pool.run()
     assert room.recognised == 1
+
+
+def test_speech_is_told_of_while_it_goes_on_if_that_is_wanted(room: Room) -> None:
+    room.stage.step([room.tell(WatchSpeech(True))])
+    room.hear(silence(1024) + speech(320))
+    assert room.told()[1:] == [
+        SpeechGrew(96, -12.2),
+        SpeechGrew(192, -12.2),
+        SpeechGrew(288, -12.2),
+    ]
+
+    room.recognition_pool.run()
+    assert room.told()[4:] == [SpeechGrew(320, -12.2, "820 ms")]
+    assert (room.glimpses, room.recognised) == (1, 0)
+
+    room.stage.step([room.tell(WatchSpeech(False))])
+    before = len(room.told())
+    room.hear(speech(960))
+    assert len(room.told()) == before
+
+
+def test_a_report_names_the_commits_and_clears_before_it(room: Room) -> None:
+    room.hear(speech(320))
+    room.stage.step([room.tell(ClearInput(1))])
+    room.hear(speech(320))
+    room.stage.step([room.tell(CommitInput("item_1", 2))])
+    room.hear(speech(320))
+
+    reports = [decode_from_listen(out.data) for out in room.out]
+    began = [
+        report.generation
+        for report in reports
+        if isinstance(report, Report) and isinstance(report.heard, SpeechBegan)
+    ]
+    assert began == [0, 1]
+    room.recognition_pool.run()
+    began = [
+        report.generation
+        for report in map(decode_from_listen, (out.data for out in room.out))
+        if isinstance(report, Report) and isinstance(report.heard, SpeechBegan)
+    ]
+    assert began == [0, 1, 2]
 
 
 def test_a_closed_ear_says_nothing_more(room: Room) -> None:
@@ -338,18 +399,18 @@ class RealRoom:
     def abort(self, request_id: str) -> None:
         self._stage.step([StageAbort((request_id,))])
 
-    def until(self, last: type[FromListen]) -> list[FromListen]:
+    def until(self, last: type[Told]) -> list[Told]:
         """What is told up to the first message of that type, without units of mere listening."""
-        told: list[FromListen] = []
+        told: list[Told] = []
         while not told or not isinstance(told[-1], last):
             output = self._out.get(timeout=30)
             assert output.error == ""
-            message = decode_from_listen(output.data)
+            message = message_in(output)
             if not isinstance(message, KeptListening):
                 told.append(message)
         return told
 
-    def told_by_now(self) -> list[FromListen]:
+    def told_by_now(self) -> list[Told]:
         self.tell(CommitInput("mark"))
         *told, _ = self.until(CommitHeard)
         return told

@@ -13,6 +13,7 @@ from omniduplex.engine.duplex.model_events import (
     ResponseFailed,
     ResponseMetrics,
     ResponseText,
+    UserSpeechProgress,
     UserSpeechResumed,
     UserSpeechStarted,
     UserTranscript,
@@ -35,7 +36,9 @@ from omniduplex.models.local.messages import (
     FromListen,
     Heard,
     KeptListening,
+    Report,
     SpeechBegan,
+    SpeechGrew,
     SpeechWentOn,
     StartAnswer,
     ToolCalled,
@@ -44,6 +47,7 @@ from omniduplex.models.local.messages import (
     TurnDrafted,
     TurnEnded,
     TurnUnheard,
+    WatchSpeech,
     decode_to_listen,
     encode,
 )
@@ -75,9 +79,12 @@ def submitted(works: Sequence[StageWork | Projected]) -> tuple[int, StageInput]:
 
 
 def hear(
-    state: LocalSessionState, heard: Heard, metrics: dict[str, float] | None = None
+    state: LocalSessionState,
+    heard: Heard,
+    metrics: dict[str, float] | None = None,
+    generation: int = 0,
 ) -> list[Projected]:
-    output = StageOutput(EAR, 4, data=encode(heard), metrics=metrics or {})
+    output = StageOutput(EAR, 4, data=encode(Report(generation, heard)), metrics=metrics or {})
     return list(state.project(LISTEN_STAGE, output))
 
 
@@ -111,8 +118,9 @@ def test_orders_go_to_the_ear(state: LocalSessionState) -> None:
         ConfigureEar(EarSettings(False, hold_ms=1000, complete_hold_ms=300)): state.plan_update(
             LATER, manual
         ),
-        CommitInput("item_1"): state.plan_commit(LATER, "item_1"),
-        ClearInput(): state.plan_clear(LATER),
+        CommitInput("item_1", 1): state.plan_commit(LATER, "item_1"),
+        ClearInput(2): state.plan_clear(LATER),
+        WatchSpeech(True): state.plan_overlap(LATER, active=True),
     }
     for order, works in plans.items():
         stage, message = submitted(works)
@@ -126,6 +134,7 @@ def test_orders_go_to_the_ear(state: LocalSessionState) -> None:
         (SpeechBegan(120), UserSpeechStarted(120)),
         (TurnDrafted("so far"), UserTurnDraft("so far")),
         (SpeechWentOn(), UserSpeechResumed()),
+        (SpeechGrew(96, -20.5, "so"), UserSpeechProgress(96, -20.5, "so")),
         (TurnEnded(900, "words"), UserTurnEnded(900, "words")),
         (TurnEnded(900, ""), UserTurnEnded(900, "")),
         (CommitHeard("item_1", "words", 2.5), UserTranscript("item_1", "words", 2.5)),

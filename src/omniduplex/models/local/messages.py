@@ -44,13 +44,21 @@ class ConfigureEar(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class CommitInput(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """The client ended the turn: recognise what the ear holds, under this item id."""
+    """The client ended the turn: recognise what the ear holds, under this item id.
+
+    `generation` counts the commits and clears up to this one; `turns_known` of the one before
+    have reached the session, and what the ear ended after them belongs to this turn.
+    """
 
     item_id: str
+    generation: int = 0
+    turns_known: int = 0
 
 
 class ClearInput(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Forget the audio of the open turn."""
+    """Forget the audio of the open turn; `generation` as in `CommitInput`."""
+
+    generation: int = 0
 
 
 class StartAnswer(msgspec.Struct, frozen=True, array_like=True, tag=4):
@@ -63,13 +71,30 @@ class Transcribe(msgspec.Struct, frozen=True, array_like=True, tag=5):
     """Recognise the audio beside this, 16 kHz and of any length; the request is its own."""
 
 
-ToListen = ConfigureEar | CommitInput | ClearInput | StartAnswer | Transcribe
+class WatchSpeech(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Tell of speech while it goes on, or do so no more."""
+
+    active: bool
+
+
+ToListen = ConfigureEar | CommitInput | ClearInput | StartAnswer | Transcribe | WatchSpeech
 
 
 class SpeechBegan(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """The user began to speak, at this ms of the input clock, padding included."""
 
     audio_start_ms: int
+
+
+class SpeechGrew(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """So much speech is in the open turn, so loud in dBFS; `transcript` None: not recognised yet.
+
+    An empty transcript: recognised, and there are no words in it.
+    """
+
+    speech_ms: int
+    level_dbfs: float
+    transcript: str | None = None
 
 
 class TurnDrafted(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -115,16 +140,15 @@ class CommitUnheard(msgspec.Struct, frozen=True, array_like=True, tag=12):
     message: str
 
 
-Heard = (
-    SpeechBegan
-    | TurnDrafted
-    | SpeechWentOn
-    | TurnEnded
-    | TurnUnheard
-    | CommitHeard
-    | CommitUnheard
-    | KeptListening
-)
+OfTurn = SpeechBegan | SpeechGrew | TurnDrafted | SpeechWentOn | TurnEnded | TurnUnheard
+Heard = OfTurn | CommitHeard | CommitUnheard | KeptListening
+
+
+class Report(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """What an ear tells, and the commits and clears it had taken when that came to be."""
+
+    generation: int
+    heard: Heard
 
 
 class AnswerText(msgspec.Struct, frozen=True, array_like=True, tag=7):
@@ -153,7 +177,7 @@ class Transcribed(msgspec.Struct, frozen=True, array_like=True, tag=10):
     transcript: str
 
 
-FromListen = Heard | AnswerText | ToolCalled | AnswerEnded | Transcribed
+FromListen = Report | AnswerText | ToolCalled | AnswerEnded | Transcribed
 
 _encoder = msgspec.msgpack.Encoder()
 _to_listen: msgspec.msgpack.Decoder[ToListen] = msgspec.msgpack.Decoder(ToListen)

@@ -19,6 +19,7 @@ from omniduplex.engine.duplex.model_events import (
     ResponseFailed,
     ResponseMetrics,
     ResponseText,
+    UserSpeechProgress,
     UserSpeechResumed,
     UserSpeechStarted,
     UserTranscript,
@@ -37,7 +38,6 @@ from omniduplex.models.local.answer_path import (
 )
 from omniduplex.models.local.messages import (
     AnswerEnded,
-    AnswerText,
     ClearInput,
     CommitHeard,
     CommitInput,
@@ -46,7 +46,10 @@ from omniduplex.models.local.messages import (
     EarSettings,
     Heard,
     KeptListening,
+    OfTurn,
+    Report,
     SpeechBegan,
+    SpeechGrew,
     SpeechWentOn,
     ToListen,
     ToolCalled,
@@ -55,6 +58,7 @@ from omniduplex.models.local.messages import (
     TurnDrafted,
     TurnEnded,
     TurnUnheard,
+    WatchSpeech,
     decode_from_listen,
     encode,
 )
@@ -117,6 +121,10 @@ class LocalSessionState(DuplexModelSessionState):
         self._by_recording: dict[str, _Recording] = {}
         self._recordings = 0
         self._turn_metrics: dict[str, float] = {}
+        # Commits and clears, and the turns that the ear ended since: what it tells of an open
+        # turn from before the newest of them is about audio that is sealed or dropped.
+        self._generation = 0
+        self._turns_known = 0
 
     def plan_open(self, fence: DuplexFence, config: DuplexSessionConfig) -> Sequence[StageWork]:
         """Open the ear; it outlives every cancel, for an interruption is heard at that moment."""
@@ -136,7 +144,9 @@ class LocalSessionState(DuplexModelSessionState):
 
     def plan_commit(self, fence: DuplexFence, item_id: str) -> Sequence[StageWork]:
         """Have the ear recognise what it holds."""
-        return self._tell_ear(CommitInput(item_id))
+        turns_known = self._turns_known
+        self._begin_generation()
+        return self._tell_ear(CommitInput(item_id, self._generation, turns_known))
 
     def plan_recognise(
         self, fence: DuplexFence, item_id: str, content_index: int, pcm: bytes
@@ -152,7 +162,12 @@ class LocalSessionState(DuplexModelSessionState):
 
     def plan_clear(self, fence: DuplexFence) -> Sequence[StageWork]:
         """Have the ear forget the open turn."""
-        return self._tell_ear(ClearInput())
+        self._begin_generation()
+        return self._tell_ear(ClearInput(self._generation))
+
+    def plan_overlap(self, fence: DuplexFence, *, active: bool) -> Sequence[StageWork]:
+        """Have the ear tell of speech while it goes on."""
+        return self._tell_ear(WatchSpeech(active))
 
     def plan_response(
         self, fence: DuplexFence, key: str, prompt: ResponsePrompt
@@ -216,14 +231,23 @@ class LocalSessionState(DuplexModelSessionState):
     def _tell_ear(self, order: ToListen) -> Sequence[StageWork]:
         return self._to_ear(data=encode(order))
 
+    def _begin_generation(self) -> None:
+        self._generation += 1
+        self._turns_known = 0
+
     def _project_ear(self, output: StageOutput) -> Sequence[Projected]:
-        heard = decode_from_listen(output.data)
-        if isinstance(heard, AnswerText | ToolCalled | AnswerEnded | Transcribed):
-            raise TypeError(f"the ear told {heard}, which is not its to tell")
+        report = decode_from_listen(output.data)
+        if not isinstance(report, Report):
+            raise TypeError(f"the ear told {report}, which is no report")
+        heard = report.heard
+        if isinstance(heard, OfTurn) and report.generation != self._generation:
+            return ()
         if isinstance(heard, KeptListening) and self._answers:
             return ()  # an answer runs: the decision was to speak
         if isinstance(heard, SpeechBegan):
             self._turn_metrics = {}
+        if isinstance(heard, TurnEnded | TurnUnheard):
+            self._turns_known += 1
         if isinstance(heard, TurnEnded) and heard.transcript:
             # They belong to the answer to this turn: its next output takes them along.
             self._turn_metrics = output.metrics
@@ -283,8 +307,22 @@ def _words_of(recording: _Recording, output: StageOutput) -> ModelEvent:
 
 def _user_event(heard: Heard) -> ModelEvent:
     match heard:
+        case CommitHeard(item_id, transcript, seconds):
+            return UserTranscript(item_id, transcript, seconds)
+        case CommitUnheard(item_id, message):
+            return UserTranscriptFailed(item_id, message)
+        case KeptListening():
+            return Listen()
+        case of_turn:
+            return _turn_event(of_turn)
+
+
+def _turn_event(heard: OfTurn) -> ModelEvent:
+    match heard:
         case SpeechBegan(audio_start_ms):
             return UserSpeechStarted(audio_start_ms)
+        case SpeechGrew(speech_ms, level_dbfs, transcript):
+            return UserSpeechProgress(speech_ms, level_dbfs, transcript)
         case TurnDrafted(transcript):
             return UserTurnDraft(transcript)
         case SpeechWentOn():
@@ -293,9 +331,3 @@ def _user_event(heard: Heard) -> ModelEvent:
             return UserTurnEnded(audio_end_ms, transcript)
         case TurnUnheard(audio_end_ms, message):
             return UserTurnUnheard(audio_end_ms, message)
-        case CommitHeard(item_id, transcript, seconds):
-            return UserTranscript(item_id, transcript, seconds)
-        case CommitUnheard(item_id, message):
-            return UserTranscriptFailed(item_id, message)
-        case KeptListening():
-            return Listen()

@@ -6,6 +6,7 @@ result comes back under the action's job number, or never, when it was dropped.
 
 from collections import deque
 
+from omniduplex.audio.pcm import rms
 from omniduplex.audio.vad import FRAME_SAMPLES, VAD_RATE
 from omniduplex.engine.duplex.turn_detection import (
     SpeechPaused,
@@ -17,8 +18,9 @@ from omniduplex.engine.duplex.turn_detection import (
 )
 from omniduplex.models.local import messages
 from omniduplex.models.local.end_of_turn import WINDOW_SAMPLES
-from omniduplex.models.local.messages import EarSettings
+from omniduplex.models.local.messages import EarSettings, Heard
 from omniduplex.models.local.stages.held_audio import HeldAudio
+from omniduplex.models.local.stages.speech_watch import SpeechWatch
 from omniduplex.models.local.stages.turns import (
     Action,
     Drop,
@@ -46,6 +48,7 @@ SETTLE_MS = 12_000
 MAYBE_SPEECH = 0.35
 COMMIT_MARGIN_MS = 500
 COMPLETE = 0.5
+KEPT_TURNS = 8  # turns in a row that end before the session knows of one: more than ever happen
 
 
 class Ear:
@@ -67,6 +70,10 @@ class Ear:
         self._maybe_speech: tuple[int, int] | None = None
         self._last_speech = 0
         self._next_settings: EarSettings | None = None
+        self._watch = SpeechWatch()
+        self._generation = 0
+        self._ended = 0  # turns of this generation
+        self._late: deque[EndedTurn] = deque(maxlen=KEPT_TURNS)
         self._use(settings)
 
     def append(self, pcm: bytes) -> None:
@@ -86,10 +93,16 @@ class Ear:
         if probability >= MAYBE_SPEECH:
             first = self._maybe_speech[0] if self._maybe_speech else start
             self._maybe_speech = (first, self._position)
-        if probability >= self._settings.threshold:
+        is_speech = probability >= self._settings.threshold
+        if is_speech:
             self._last_speech = self._position
+            self._watch.add(rms(self._audio.read(start, self._position)))
+        elif self._turn is None:
+            self._watch.forget()
         if self._settings.finds_turns:
             self._find_turns(probability, arrived)
+        if self._turn and is_speech:
+            self._follow_speech(self._turn)
         self._forget()
         return self._flush()
 
@@ -104,45 +117,82 @@ class Ear:
             self._use(settings)
         return self._flush()
 
-    def commit(self, item_id: str) -> list[Action]:
-        """End the turn here, because the client says so."""
+    def commit(self, item_id: str, generation: int = 0, turns_known: int = 0) -> list[Action]:
+        """End the turn here, because the client says so; see `CommitInput` for the counts."""
         stop = self._audio.end
-        turn, self._turn = self._turn, None
-        span = self._maybe_speech
-        seconds = (stop - self._floor) / VAD_RATE
-        if span is None:
-            self._outbox.append(Tell(messages.CommitHeard(item_id, "", seconds)))
-        else:
-            margin = COMMIT_MARGIN_MS * SAMPLES_PER_MS
-            turn = turn or self._turn_from(max(self._floor, span[0] - margin))
-            recognition = turn.recognition or self._recognise(turn, min(stop, span[1] + margin))
-            self._outbox.append(EndedTurn(turn, recognition, {}, item_id=item_id, seconds=seconds))
+        unknown = self._ended - turns_known
+        late = tuple(self._late)[-unknown:] if unknown > 0 else ()
+        heard_from = late[0].heard_from if late else self._floor
+        seconds = (stop - heard_from) / VAD_RATE
+        turn, recognition = self._committed(stop)
+        self._generation, self._ended = generation, 0
+        self._late.clear()
+        self._outbox.append(
+            EndedTurn(
+                turn,
+                recognition,
+                {},
+                generation=generation,
+                item_id=item_id,
+                seconds=seconds,
+                late=late,
+            )
+        )
         self._detector.reset()
         self._begin_anew(stop)
         return self._flush()
 
-    def clear(self) -> list[Action]:
+    def _committed(self, stop: int) -> tuple[OpenTurn, PendingWords]:
+        """The turn that a commit ends; without anything like speech it has no words."""
+        turn, self._turn = self._turn, None
+        span = self._maybe_speech
+        if span is None:
+            return OpenTurn(stop, stop), PendingWords(stop, words="")
+        margin = COMMIT_MARGIN_MS * SAMPLES_PER_MS
+        turn = turn or self._turn_from(max(self._floor, span[0] - margin))
+        return turn, turn.recognition or self._recognise(turn, min(stop, span[1] + margin))
+
+    def clear(self, generation: int = 0) -> list[Action]:
         """Forget the open turn and all audio so far; the clock runs on."""
+        self._generation, self._ended = generation, 0
+        self._late.clear()
         self._abandon_turn()
         self._detector.reset()
         self._begin_anew(self._audio.end)
         return self._flush()
 
+    def watch(self, active: bool) -> list[Action]:
+        """Tell of speech while it goes on, that of the open turn included; or do so no more."""
+        self._watch.active = active
+        if not active:
+            self._drop(self._watch.drop_job())
+        elif self._turn and self._watch.is_due():
+            self._tell(self._watch.progress())
+        return self._flush()
+
     def recognised(self, job: int, words: str, took_s: float) -> list[Action]:
         """Take the words of a recognition that took this many seconds."""
+        if job == self._watch.job:
+            self._watch.job = None
+            self._take_words(" ".join(part for part in (self._settled(), words) if part))
+            return self._flush()
         recognition = self._waiting.pop(job, None)
         if recognition is None:
             return []
         recognition.words, recognition.took_s = words, took_s
         turn = self._turn
-        if turn and turn.recognition is recognition and turn.transcript():
-            turn.drafted = True
-            draft = messages.TurnDrafted(turn.transcript())
-            self._outbox.append(Tell(draft, {messages.RECOGNITION: took_s}))
+        if turn and turn.recognition is recognition:
+            self._take_words(turn.transcript())
+            if turn.transcript():
+                turn.drafted = True
+                draft = messages.TurnDrafted(turn.transcript())
+                self._tell(draft, {messages.RECOGNITION: took_s})
         return self._flush()
 
     def unrecognised(self, job: int, message: str) -> list[Action]:
         """Take it that a recognition failed: the turn has no words, unless it goes on."""
+        if job == self._watch.job:
+            self._watch.job = None
         recognition = self._waiting.pop(job, None)
         if recognition is not None:
             recognition.words, recognition.failure = "", message
@@ -183,7 +233,7 @@ class Ear:
         units = self._frames * FRAME_MS // UNIT_MS
         is_unit_end = units > (self._frames - 1) * FRAME_MS // UNIT_MS
         if is_unit_end and self._turn is None and not self._outbox:
-            self._outbox.append(Tell(messages.KeptListening()))
+            self._tell(messages.KeptListening())
 
     def _follow_turn(
         self, turn: OpenTurn, signal: SpeechPaused | SpeechResumed | SpeechStopped, arrived: float
@@ -203,9 +253,30 @@ class Ear:
     def _start_turn(self, audio_start_ms: int) -> None:
         start = (audio_start_ms - PRE_ROLL_MS) * SAMPLES_PER_MS
         self._turn = self._turn_from(max(self._floor, start))
-        self._outbox.append(Tell(messages.SpeechBegan(audio_start_ms)))
+        self._tell(messages.SpeechBegan(audio_start_ms))
+
+    def _follow_speech(self, turn: OpenTurn) -> None:
+        watch = self._watch
+        if watch.is_due():
+            self._tell(watch.progress())
+        if watch.wants_words():
+            watch.job = self._new_job()
+            pcm = self._audio.read(turn.settled_to, self._position)
+            self._actions.append(Recognise(watch.job, pcm, early=True))
+
+    def _take_words(self, words: str) -> None:
+        if self._watch.active:
+            self._watch.words = words
+            self._tell(self._watch.progress())
+
+    def _settled(self) -> str:
+        return self._turn.settled if self._turn else ""
+
+    def _tell(self, heard: Heard, metrics: dict[str, float] | None = None) -> None:
+        self._outbox.append(Tell(heard, metrics or {}, self._generation))
 
     def _pause_turn(self, turn: OpenTurn) -> None:
+        self._drop(self._watch.drop_job())
         turn.recognition = self._recognise(turn, self._position)
         if self._settings.complete_hold_ms is not None:
             turn.judge_job = self._new_job()
@@ -220,7 +291,7 @@ class Ear:
         turn.recognition = None
         if turn.drafted:
             turn.drafted = False
-            self._outbox.append(Tell(messages.SpeechWentOn()))
+            self._tell(messages.SpeechWentOn())
 
     def _end_turn(self, turn: OpenTurn, audio_end_ms: int, arrived: float) -> None:
         self._turn = None
@@ -232,7 +303,17 @@ class Ear:
             metrics[messages.END_OF_TURN] = turn.judge_s
         self._drop_judgement(turn)
         recognition = turn.recognition or self._recognise(turn, self._position)
-        self._outbox.append(EndedTurn(turn, recognition, metrics, audio_end_ms))
+        ended = EndedTurn(
+            turn,
+            recognition,
+            metrics,
+            audio_end_ms,
+            generation=self._generation,
+            heard_from=self._floor,
+        )
+        self._outbox.append(ended)
+        self._late.append(ended)
+        self._ended += 1
         self._begin_anew(self._position)
         if self._next_settings:
             self._use(self._next_settings)
@@ -253,12 +334,16 @@ class Ear:
     def _drop_jobs(self, turn: OpenTurn) -> None:
         recognition = turn.recognition
         if recognition and self._waiting.pop(recognition.job, None):
-            self._actions.append(Drop(recognition.job))
+            self._drop(recognition.job)
         self._drop_judgement(turn)
+
+    def _drop(self, job: int | None) -> None:
+        if job is not None:
+            self._actions.append(Drop(job))
 
     def _drop_judgement(self, turn: OpenTurn) -> None:
         if turn.judge_job is not None and turn.judge_s is None:
-            self._actions.append(Drop(turn.judge_job))
+            self._drop(turn.judge_job)
         turn.judge_job = turn.judge_s = None
 
     def _abandon_turn(self) -> None:
@@ -269,6 +354,8 @@ class Ear:
     def _begin_anew(self, floor: int) -> None:
         self._floor = floor
         self._maybe_speech = None
+        self._drop(self._watch.drop_job())
+        self._watch.forget()
 
     def _forget(self) -> None:
         oldest = self._position - MAX_HELD_MS * SAMPLES_PER_MS

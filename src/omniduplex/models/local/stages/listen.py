@@ -14,9 +14,11 @@ from omniduplex.models.local.messages import (
     ClearInput,
     CommitInput,
     ConfigureEar,
+    Report,
     StartAnswer,
     Transcribe,
     TurnEnded,
+    WatchSpeech,
     decode_to_listen,
     encode,
 )
@@ -125,16 +127,18 @@ class ListenStage(StageModel):
             self._perform(listener, self._tell_ear(listener, order))
 
     def _tell_ear(
-        self, listener: _Listener, order: ConfigureEar | CommitInput | ClearInput
+        self, listener: _Listener, order: ConfigureEar | CommitInput | ClearInput | WatchSpeech
     ) -> list[Action]:
         match order:
             case ConfigureEar(settings):
                 return listener.ear.configure(settings)
-            case CommitInput(item_id):
-                return listener.ear.commit(item_id)
-            case ClearInput():
+            case CommitInput(item_id, generation, turns_known):
+                return listener.ear.commit(item_id, generation, turns_known)
+            case ClearInput(generation):
                 listener.vad_state = VadState()
-                return listener.ear.clear()
+                return listener.ear.clear(generation)
+            case WatchSpeech(active):
+                return listener.ear.watch(active)
 
     def _hear(self, arrived: float) -> None:
         """Run the VAD over all frames that are whole, those of different sessions at once."""
@@ -158,9 +162,9 @@ class ListenStage(StageModel):
             match action:
                 case Tell():
                     self._tell(listener, action)
-                case Recognise(job, pcm):
-                    work = parts.recognition_pool.submit(self._recognise, listener, job, pcm)
-                    listener.jobs[job] = work
+                case Recognise(job):
+                    future = parts.recognition_pool.submit(self._recognise, listener, action)
+                    listener.jobs[job] = future
                 case Judge(job, pcm):
                     listener.jobs[job] = parts.judge_pool.submit(self._judge, listener, job, pcm)
                 case Drop(job):
@@ -173,30 +177,28 @@ class ListenStage(StageModel):
         metrics = told.metrics
         if isinstance(told.heard, TurnEnded):
             metrics = metrics | {messages.AT_TURN_END: self._parts.clock()}
-        self.emit(
-            StageOutput(
-                listener.request_id, listener.epoch, data=encode(told.heard), metrics=metrics
-            )
-        )
+        report = encode(Report(told.generation, told.heard))
+        self.emit(StageOutput(listener.request_id, listener.epoch, data=report, metrics=metrics))
 
-    def _recognise(self, listener: _Listener, job: int, pcm: bytes) -> None:
+    def _recognise(self, listener: _Listener, work: Recognise) -> None:
         started = self._parts.clock()
-        words = self._words(pcm)
+        words = self._words(work)
         took_s = self._parts.clock() - started
         with self._lock:
-            listener.jobs.pop(job, None)
+            listener.jobs.pop(work.job, None)
             if not self._is_open(listener):
                 return
             if words is None:
-                actions = listener.ear.unrecognised(job, UNRECOGNISED)
+                actions = listener.ear.unrecognised(work.job, UNRECOGNISED)
             else:
-                actions = listener.ear.recognised(job, words, took_s)
+                actions = listener.ear.recognised(work.job, words, took_s)
             self._perform(listener, actions)
 
-    def _words(self, pcm: bytes) -> str | None:
+    def _words(self, work: Recognise) -> str | None:
         """None when recognition failed: the turn ends without words, the ear goes on."""
+        recognise = self._parts.glimpse if work.early else self._parts.recognise
         try:
-            return self._parts.recognise(pcm).text
+            return recognise(work.pcm).text
         except Exception:
             logger.exception("a recognition failed")
             return None

@@ -81,6 +81,7 @@ class ListenParts:
 
     vad: SpeechDetector
     recognise: Callable[[bytes], Recognition]
+    glimpse: Callable[[bytes], Recognition]
     judge: Callable[[bytes], float]
     language_model: LanguageModel
     recognition_pool: Executor
@@ -116,6 +117,7 @@ def load_parts(options: ListenOptions) -> ListenParts:
     return ListenParts(
         vad=vad,
         recognise=recognizer.result().transcribe,
+        glimpse=recognizer.result().glimpse,
         judge=end_of_turn.result().probability,
         language_model=language_model.result(),
         recognition_pool=recognition_pool,

@@ -8,10 +8,11 @@ from omniduplex.models.local.messages import Heard
 
 @dataclass(frozen=True, slots=True)
 class Recognise:
-    """Recognise this 16 kHz PCM."""
+    """Recognise this 16 kHz PCM; an `early` one is of a turn that goes on, so speed is all."""
 
     job: int
     pcm: bytes
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Tell:
 
     heard: Heard
     metrics: dict[str, float] = field(default_factory=dict)
+    generation: int = 0
 
 
 Action = Recognise | Judge | Drop | Tell
@@ -83,18 +85,27 @@ class EndedTurn:
     recognition: PendingWords
     metrics: dict[str, float]
     audio_end_ms: int = 0
+    generation: int = 0
     item_id: str | None = None
     seconds: float = 0.0
+    heard_from: int = 0
+    """Where its audio begins, in samples, with the silence before it."""
+    late: "tuple[EndedTurn, ...]" = ()
+    """Turns that ended before a commit, too late for the client to know."""
 
     def tell(self) -> Tell:
         """The end, once the words are known."""
-        transcript = self.turn.transcript()
         metrics = self.metrics | {messages.RECOGNITION: self.recognition.took_s}
+        return Tell(self._heard(), metrics, self.generation)
+
+    def _heard(self) -> Heard:
         if self.recognition.failure:
-            return Tell(self._unheard(self.recognition.failure), metrics)
+            return self._unheard(self.recognition.failure)
+        known = [ended.turn.transcript() for ended in (*self.late, self)]
+        transcript = " ".join(words for words in known if words)
         if self.item_id is not None:
-            return Tell(messages.CommitHeard(self.item_id, transcript, self.seconds), metrics)
-        return Tell(messages.TurnEnded(self.audio_end_ms, transcript), metrics)
+            return messages.CommitHeard(self.item_id, transcript, self.seconds)
+        return messages.TurnEnded(self.audio_end_ms, transcript)
 
     def _unheard(self, message: str) -> Heard:
         if self.item_id is not None:

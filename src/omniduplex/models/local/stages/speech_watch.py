@@ -1,0 +1,69 @@
+"""Follows speech that goes on: how much there is, how loud it is, its words before it ends."""
+
+import math
+from dataclasses import dataclass
+
+from omniduplex.audio.vad import FRAME_SAMPLES, VAD_RATE
+from omniduplex.models.local.messages import SpeechGrew
+
+FRAME_MS = FRAME_SAMPLES * 1000 // VAD_RATE
+# In frames of speech: how often it is told, when its words are first asked for and how often then.
+TELL_EVERY = 3
+ASK_FIRST = 10
+ASK_EVERY = 13
+# Who has talked over an answer for so long is judged; reading on would only cost the CPU.
+ASK_LAST = 96
+QUIETEST = 1e-5  # -100 dBFS: digital silence that a detector takes for speech
+
+
+@dataclass(slots=True)
+class SpeechWatch:
+    """Counts the frames of one utterance that are speech; while `active` it has reports to make."""
+
+    active: bool = False
+    job: int | None = None
+    """The recognition of the utterance so far that is under way."""
+    words: str | None = None
+    _frames: int = 0
+    _energy: float = 0.0
+    _told: int = 0
+    _next_ask: int = ASK_FIRST
+
+    def add(self, level: float) -> None:
+        """Take a frame of speech of this RMS (full scale is 1)."""
+        self._frames += 1
+        self._energy += level * level
+
+    def is_due(self) -> bool:
+        """Whether there is enough new speech to tell of; asked once, it counts as told."""
+        if not self.active or self._frames - self._told < TELL_EVERY:
+            return False
+        self._told = self._frames
+        return True
+
+    def wants_words(self) -> bool:
+        """Whether it is time to recognise what was said so far; one recognition at a time."""
+        if not self.active or self.job is not None or self._frames > ASK_LAST:
+            return False
+        if self._frames < self._next_ask:
+            return False
+        self._next_ask = self._frames + ASK_EVERY
+        return True
+
+    def progress(self) -> SpeechGrew:
+        """What is known now."""
+        mean = math.sqrt(self._energy / self._frames) if self._frames else 0.0
+        level = 20 * math.log10(max(mean, QUIETEST))
+        return SpeechGrew(self._frames * FRAME_MS, round(level, 1), self.words)
+
+    def drop_job(self) -> int | None:
+        """Want the words of the recognition under way no more; its number, if there is one."""
+        job, self.job = self.job, None
+        return job
+
+    def forget(self) -> None:
+        """Begin a new utterance."""
+        self.words = None
+        self._frames = self._told = 0
+        self._energy = 0.0
+        self._next_ask = ASK_FIRST

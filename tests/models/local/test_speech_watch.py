@@ -1,0 +1,142 @@
+import math
+
+import pytest
+from tests.models.local.test_ear import Driver
+
+from omniduplex.models.local.messages import (
+    SpeechBegan,
+    SpeechGrew,
+    TurnDrafted,
+    TurnEnded,
+)
+from omniduplex.models.local.stages.ear import PAUSE_MS
+from omniduplex.models.local.stages.speech_watch import ASK_LAST, FRAME_MS, SpeechWatch
+
+
+def grown(driver: Driver) -> list[SpeechGrew]:
+    return [heard for heard in driver.events if isinstance(heard, SpeechGrew)]
+
+
+def told_ms(driver: Driver) -> list[int]:
+    return [heard.speech_ms for heard in grown(driver)]
+
+
+def watched(*speech: tuple[int, int]) -> Driver:
+    driver = Driver(*speech)
+    driver.do(driver.ear.watch(True))
+    return driver
+
+
+def test_speech_is_told_of_every_96_ms_from_its_start_on() -> None:
+    driver = watched((1024, 1504))
+    driver.hear(1504)
+
+    assert isinstance(driver.events[0], SpeechBegan)
+    assert told_ms(driver) == [96, 192, 288, 384, 480]
+
+
+def test_pauses_are_no_speech() -> None:
+    driver = watched((1024, 1216), (1344, 1536))
+    driver.hear(1536)
+    assert told_ms(driver) == [96, 192, 288, 384]
+
+
+def test_nothing_is_told_while_nobody_wants_to_know() -> None:
+    driver = Driver((1024, 2048))
+    driver.hear(1504)
+    assert told_ms(driver) == []
+    assert driver.glimpses == {}
+
+    driver.do(driver.ear.watch(True))
+    assert told_ms(driver) == [480]  # the speech before counts
+    driver.do(driver.ear.watch(False))
+    driver.hear(500)
+    assert told_ms(driver) == [480]
+
+
+def test_words_are_asked_for_early_and_again_one_at_a_time() -> None:
+    driver = watched((1024, 3072))
+    driver.hear(1376)
+    assert list(driver.glimpses.values()) == [(524, 1344)]
+
+    driver.hear(800)  # it takes its time
+    assert len(driver.glimpses) == 1
+    (job,) = driver.glimpses
+    driver.do(driver.ear.recognised(job, "wait a", 0.1))
+    assert grown(driver)[-1].transcript == "wait a"
+
+    driver.glimpses.clear()
+    driver.hear(64)
+    assert len(driver.glimpses) == 1
+    assert grown(driver)[-1].transcript == "wait a"
+
+
+def test_a_pause_makes_room_for_the_words_of_the_whole() -> None:
+    driver = watched((1024, 1440))
+    driver.hear(1440 + PAUSE_MS)
+    (dropped,) = driver.dropped
+    assert driver.glimpses == {}
+    assert driver.recognise("mm-hm") == (524, 1440 + PAUSE_MS)
+
+    assert driver.events[-1] == TurnDrafted("mm-hm")
+    assert grown(driver)[-1].transcript == "mm-hm"
+    assert driver.ear.recognised(dropped, "too late", 0.1) == []
+
+
+def test_that_there_were_no_words_is_told() -> None:
+    driver = watched((1024, 1216))
+    driver.hear(1216 + PAUSE_MS)
+    driver.recognise("")
+    assert grown(driver)[-1].transcript == ""
+    assert not any(isinstance(heard, TurnDrafted) for heard in driver.events)
+
+
+def test_a_new_turn_begins_at_nothing() -> None:
+    driver = watched((1024, 1504), (3008, 3200))
+    driver.answer = lambda _: "words"
+    driver.hear(3200)
+
+    assert any(isinstance(heard, TurnEnded) for heard in driver.events)
+    assert told_ms(driver)[-2:] == [96, 192]
+    assert grown(driver)[-1].transcript is None
+
+
+def test_a_failed_glimpse_leaves_room_for_the_next() -> None:
+    driver = watched((1024, 3072))
+    driver.hear(1376)
+    (job,) = driver.glimpses
+    driver.do(driver.ear.unrecognised(job, "broken"))
+    driver.glimpses.clear()
+    driver.hear(500)
+    assert len(driver.glimpses) == 1
+    assert {heard.transcript for heard in grown(driver)} == {None}
+
+
+def test_the_level_is_the_rms_of_the_speech() -> None:
+    watch = SpeechWatch(active=True)
+    for level in (0.1, 0.3):
+        watch.add(level)
+    assert watch.progress().level_dbfs == round(20 * math.log10(math.sqrt(0.05)), 1)
+    assert SpeechWatch().progress().level_dbfs == -100
+
+
+def test_a_long_interruption_is_not_read_on_for_ever() -> None:
+    watch = SpeechWatch(active=True)
+    asked = []
+    for frame in range(1, 3 * ASK_LAST):
+        watch.add(0.1)
+        if watch.wants_words():
+            asked.append(frame * FRAME_MS)
+    assert asked[:2] == [320, 736]
+    assert asked[-1] <= ASK_LAST * FRAME_MS
+
+
+@pytest.mark.parametrize("order", ["commit", "clear"])
+def test_a_glimpse_at_audio_that_is_sealed_is_dropped(order: str) -> None:
+    driver = watched((1024, 3072))
+    driver.hear(1376)
+    (job,) = driver.glimpses
+    ear = driver.ear
+    driver.do(ear.commit("item_1", 1) if order == "commit" else ear.clear(1))
+    assert job in driver.dropped
+    assert ear.recognised(job, "old", 0.1) == []
