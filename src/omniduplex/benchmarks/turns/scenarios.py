@@ -87,7 +87,7 @@ SCENARIOS = (
     Scenario(name="pause_long", cues=_pause(1200)),
     Scenario(
         name="back_to_back",
-        cues=(_ask(), _ask("question_two", Anchor.AGENT_END, 300)),
+        cues=(_ask("question_two"), _ask("question_one", Anchor.AGENT_END, 300)),
         long_answers=False,
     ),
     Scenario(
@@ -108,7 +108,7 @@ SCENARIOS = (
     Scenario(
         name="interrupt_last_clause",
         cues=(
-            _ask(),
+            _ask("question_two"),
             Cue(
                 clip=_INTERRUPTION,
                 kind=Kind.INTERRUPTION,
