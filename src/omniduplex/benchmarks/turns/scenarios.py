@@ -196,5 +196,11 @@ SCENARIOS = (
         tail_s=6.0,
         echo=Echo(gain_db=-20.0, delay_ms=80),
     ),
+    Scenario(
+        name="echo_faint",
+        cues=(_ask(),),
+        tail_s=6.0,
+        echo=Echo(gain_db=-35.0, delay_ms=80),
+    ),
 )
 QUICK = ("simple_turn", "interrupt_early")
