@@ -14,6 +14,7 @@ from omniduplex.protocol.duplex import (
     AppendAudio,
     AudioDelta,
     DuplexResponse,
+    DurationUsage,
     ErrorDetails,
     ErrorEvent,
     OutputCleared,
@@ -21,6 +22,7 @@ from omniduplex.protocol.duplex import (
     ResponseDone,
     ResponseStatus,
     TranscriptDelta,
+    TranscriptionCompleted,
 )
 
 WISH = SessionWish(
@@ -49,11 +51,15 @@ def test_cleared_output_is_silence() -> None:
     assert line_event(OutputCleared()).response_id is None
 
 
-def test_decisions_and_errors_are_told() -> None:
+def test_decisions_what_was_heard_and_errors_are_told() -> None:
     decision = OverlapDecision(
         session_id="s", epoch=0, policy="listen_only", action="listen", reason="policy"
     )
     assert line_event(decision).note == "listen: policy"
+    heard = TranscriptionCompleted(
+        item_id="i", transcript="Wait, stop.", usage=DurationUsage(seconds=1.5)
+    )
+    assert line_event(heard).note == "Wait, stop."
     error = ErrorEvent(error=ErrorDetails(type="server", code="oops", message="it broke"))
     assert line_event(error).error == "oops: it broke"
 

@@ -66,6 +66,11 @@ def test_an_error_is_told() -> None:
     assert found.error == "no: not so"
 
 
+def test_what_the_server_heard_is_told() -> None:
+    heard = "conversation.item.input_audio_transcription.completed"
+    assert read({"type": heard, "transcript": "Wait, stop."}).note == "Wait, stop."
+
+
 def test_an_event_that_nobody_knows_is_an_event() -> None:
     assert read({"type": "conversation.surprise", "delta": "?", "more": [1]}) == LineEvent(
         type="conversation.surprise"

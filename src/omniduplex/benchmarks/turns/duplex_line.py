@@ -20,6 +20,7 @@ from omniduplex.protocol.duplex import (
     OverlapDecision,
     ResponseDone,
     TranscriptDelta,
+    TranscriptionCompleted,
     TurnDetectionPatch,
 )
 
@@ -99,6 +100,8 @@ def line_event(event: ServerEvent) -> LineEvent:
             return LineEvent(type=kind, response_id=event.response_id, silences=True)
         case OverlapDecision():
             return LineEvent(type=kind, note=f"{event.action}: {event.reason}")
+        case TranscriptionCompleted():
+            return LineEvent(type=kind, note=event.transcript)
         case ErrorEvent():
             return LineEvent(type=kind, error=f"{event.error.code}: {event.error.message}")
     return LineEvent(type=kind)

@@ -19,6 +19,7 @@ RATE_HZ = 24_000
 PATH = "/v1/realtime"
 AUDIO_DELTAS = ("response.output_audio.delta", "response.audio.delta")
 TRANSCRIPT_DELTAS = ("response.output_audio_transcript.delta", "response.audio_transcript.delta")
+TRANSCRIBED = "conversation.item.input_audio_transcription.completed"
 SPEECH_STARTED = "input_audio_buffer.speech_started"
 
 
@@ -39,6 +40,7 @@ class WireEvent(msgspec.Struct, frozen=True):
     response_id: str | None = None
     item_id: str | None = None
     delta: str | None = None
+    transcript: str | None = None
     response: _Response | None = None
     error: _Error | None = None
 
@@ -173,4 +175,6 @@ def line_event(event: WireEvent, *, clears: bool) -> LineEvent:
         return LineEvent(type=kind, response_id=event.response_id, silences=True)
     if kind == "error" and event.error is not None:
         return LineEvent(type=kind, error=f"{event.error.code}: {event.error.message}")
+    if kind == TRANSCRIBED:
+        return LineEvent(type=kind, note=event.transcript or "")
     return LineEvent(type=kind, silences=clears and kind == SPEECH_STARTED)
