@@ -17,6 +17,8 @@ class EchoOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The model starts to speak by itself after each turn it heard; nobody can ask it to."""
     paced: bool = False
     """One unit of answer per unit heard, so an answer needs audio flowing in; else all at once."""
+    early_words: bool = False
+    """Words of speech that goes on are told, too: the description of what there is of it."""
 
 
 class Listen(msgspec.Struct, frozen=True, tag=1):
@@ -34,9 +36,14 @@ class ForceListen(msgspec.Struct, frozen=True, tag=2):
 
 
 class CommitTurn(msgspec.Struct, frozen=True, tag=3):
-    """The client ended the turn; its words go to this item."""
+    """The client ended the turn; its words go to this item.
+
+    The session knew of so many turns since the commit or clear before; the words of later ones
+    belong to the item, too.
+    """
 
     item_id: str
+    turns_known: int = 0
 
 
 class ClearTurn(msgspec.Struct, frozen=True, tag=4):
@@ -77,7 +84,15 @@ class HearItem(msgspec.Struct, frozen=True, tag=7):
     content_index: int
 
 
-ToStage = Listen | ForceListen | CommitTurn | ClearTurn | StopAnswer | Answer | HearItem
+class WatchSpeech(msgspec.Struct, frozen=True, tag=8):
+    """Tell of speech while it goes on, or do so no more."""
+
+    active: bool
+
+
+ToStage = (
+    Listen | ForceListen | CommitTurn | ClearTurn | StopAnswer | Answer | HearItem | WatchSpeech
+)
 
 
 class Listening(msgspec.Struct, frozen=True, tag=11):
@@ -85,10 +100,19 @@ class Listening(msgspec.Struct, frozen=True, tag=11):
 
 
 class SpeechHeard(msgspec.Struct, frozen=True, tag=12):
-    """An utterance began; `clears` counts the `ClearTurn`s taken before it."""
+    """An utterance began; `generation` counts the commits and clears taken before it."""
 
     start_ms: int
-    clears: int
+    generation: int
+
+
+class SpeechGrew(msgspec.Struct, frozen=True, tag=17):
+    """So much of the open utterance is loud, at this level; and its words so far, if told."""
+
+    speech_ms: int
+    level_dbfs: float
+    transcript: str | None
+    generation: int
 
 
 class TurnHeard(msgspec.Struct, frozen=True, tag=13):
@@ -96,7 +120,7 @@ class TurnHeard(msgspec.Struct, frozen=True, tag=13):
 
     end_ms: int
     transcript: str
-    clears: int
+    generation: int
 
 
 class TurnCommitted(msgspec.Struct, frozen=True, tag=14):
@@ -134,4 +158,5 @@ class AnswerPart(msgspec.Struct, frozen=True, tag=15):
     end: AnswerEnd | None = None
 
 
-FromStage = Listening | SpeechHeard | TurnHeard | TurnCommitted | AnswerPart
+OfTurn = SpeechHeard | SpeechGrew | TurnHeard
+FromStage = Listening | OfTurn | TurnCommitted | AnswerPart

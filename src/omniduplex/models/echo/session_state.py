@@ -18,13 +18,14 @@ from omniduplex.engine.duplex.model_events import (
     ResponseMetrics,
     ResponseText,
     Speak,
+    UserSpeechProgress,
     UserSpeechStarted,
     UserTranscript,
     UserTurnEnded,
 )
 from omniduplex.engine.duplex.plugin import DuplexModelSessionState, ResponsePrompt
 from omniduplex.models.echo import messages
-from omniduplex.models.echo.messages import AnswerPart, EchoOptions, FromStage, ToStage
+from omniduplex.models.echo.messages import AnswerPart, EchoOptions, FromStage, OfTurn, ToStage
 from omniduplex.protocol.duplex import DuplexSessionConfig, Usage
 from omniduplex.stages.messages import StageInput, StageOutput
 
@@ -46,7 +47,10 @@ class EchoSessionState(DuplexModelSessionState):
         self._answers: dict[str, str] = {}
         """Key of each live answer to the request that carries it."""
         self._asked = 0
-        self._clears = 0
+        # Commits and clears, and the turns that the ear ended since: what it tells of a turn from
+        # before the newest of them is about audio that is sealed or dropped.
+        self._generation = 0
+        self._turns_known = 0
 
     def plan_open(self, fence: DuplexFence, config: DuplexSessionConfig) -> Sequence[StageWork]:
         """Open the listening request."""
@@ -74,7 +78,9 @@ class EchoSessionState(DuplexModelSessionState):
 
     def plan_commit(self, fence: DuplexFence, item_id: str) -> Sequence[StageWork]:
         """Close the utterance; its description comes back as the item's transcript."""
-        return self._tell(fence, messages.CommitTurn(item_id))
+        turns_known = self._turns_known
+        self._begin_generation()
+        return self._tell(fence, messages.CommitTurn(item_id, turns_known))
 
     def plan_recognise(
         self, fence: DuplexFence, item_id: str, content_index: int, pcm: bytes
@@ -86,8 +92,12 @@ class EchoSessionState(DuplexModelSessionState):
 
     def plan_clear(self, fence: DuplexFence) -> Sequence[StageWork]:
         """Forget the utterance, and what the ear may just be saying about it."""
-        self._clears += 1
+        self._begin_generation()
         return self._tell(fence, messages.ClearTurn())
+
+    def plan_overlap(self, fence: DuplexFence, *, active: bool) -> Sequence[StageWork]:
+        """Have the ear tell of speech while it goes on."""
+        return self._tell(fence, messages.WatchSpeech(active))
 
     def plan_response(
         self, fence: DuplexFence, key: str, prompt: ResponsePrompt
@@ -144,10 +154,24 @@ class EchoSessionState(DuplexModelSessionState):
                 return (UserTranscript(item_id, transcript, seconds, content_index),)
             case messages.Listening():
                 return (Listen(),)
-            case messages.SpeechHeard(start_ms, clears):
-                return (UserSpeechStarted(start_ms),) if clears == self._clears else ()
-            case messages.TurnHeard(end_ms, transcript, clears):
-                return (UserTurnEnded(end_ms, transcript),) if clears == self._clears else ()
+            case of_turn:
+                return self._project_turn(of_turn)
+
+    def _project_turn(self, heard: OfTurn) -> Sequence[Projected]:
+        if heard.generation != self._generation:
+            return ()
+        match heard:
+            case messages.SpeechHeard(start_ms):
+                return (UserSpeechStarted(start_ms),)
+            case messages.SpeechGrew(speech_ms, level_dbfs, transcript):
+                return (UserSpeechProgress(speech_ms, level_dbfs, transcript),)
+            case messages.TurnHeard(end_ms, transcript):
+                self._turns_known += 1
+                return (UserTurnEnded(end_ms, transcript),)
+
+    def _begin_generation(self) -> None:
+        self._generation += 1
+        self._turns_known = 0
 
     def _tell(self, fence: DuplexFence, message: ToStage) -> Sequence[StageWork]:
         data = _encoder.encode(message)

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from omniduplex.audio import pcm
+from omniduplex.models.echo.ear import Ear
 from omniduplex.models.echo.messages import (
     INPUT_RATE_HZ,
     UNIT_MS,
@@ -24,24 +25,18 @@ from omniduplex.models.echo.messages import (
     HearItem,
     Listen,
     Listening,
-    SpeechHeard,
     StopAnswer,
     ToolCall,
     ToStage,
     TurnCommitted,
     TurnHeard,
+    WatchSpeech,
 )
 from omniduplex.stages.messages import StageAbort, StageInput, StageMessage, StageOutput
 from omniduplex.stages.model import Emit, StageModel
 
 OUTPUT_RATE_HZ = 24000
-SPEECH_RMS = 0.01
 UNIT_BYTES = pcm.byte_count(UNIT_MS, INPUT_RATE_HZ)
-# The pitch is that of the first six loud units, as many as fit the window of the transform, which
-# tells frequencies 2 Hz apart; a longer window costs more and tells nothing new after rounding.
-_PITCH_UNITS = 6
-_PITCH_WINDOW = 8192
-_PITCH_STEP_HZ = 10
 
 _MIN_ANSWER_MS = 240
 _MAX_ANSWER_MS = 10_000
@@ -57,99 +52,11 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(ToStage)
 
 
-class Turn(msgspec.Struct, frozen=True):
-    """A turn as the ear describes it."""
-
-    transcript: str = ""
-    speech_ms: int = 0
-
-
-class Utterance:
-    """Speech that goes on; positions are in samples since the session began."""
-
-    def __init__(self, start: int) -> None:
-        self.start = start
-        self.end = start
-        self._loud_units: list[bytes] = []
-
-    def add(self, unit: bytes, end: int) -> None:
-        """Take a loud unit that ends at `end`."""
-        self.end = end
-        if len(self._loud_units) < _PITCH_UNITS:
-            self._loud_units.append(unit)
-
-    def describe(self) -> Turn:
-        """Its pitch and its length, short pauses included."""
-        samples = pcm.int16_to_float32(b"".join(self._loud_units))
-        spectrum = np.abs(np.fft.rfft(samples, _PITCH_WINDOW))
-        spectrum[0] = 0.0
-        hz = int(spectrum.argmax()) * INPUT_RATE_HZ / _PITCH_WINDOW
-        rounded_hz = round(hz / _PITCH_STEP_HZ) * _PITCH_STEP_HZ
-        speech_ms = _ms(self.end - self.start)
-        return Turn(f"tone {rounded_hz} Hz {speech_ms / 1000:.1f} s", speech_ms)
-
-
-class Ear:
-    """Finds utterances by the level of units; a loud unit begins one, enough quiet ends it."""
-
-    def __init__(self) -> None:
-        self.settings = Listen(silence_ms=0, ends_turns=False)
-        self.position = 0
-        """The audio clock: samples heard."""
-        self.clears = 0
-        self.last_turn = Turn()
-        self._utterance: Utterance | None = None
-
-    def hear(self, unit: bytes, force_listen: bool) -> SpeechHeard | TurnHeard | None:
-        """Take one unit and tell what it decided."""
-        start = self._advance(unit)
-        if pcm.rms(unit) >= SPEECH_RMS:
-            return self._hear_speech(unit, start, force_listen)
-        if self._utterance is None or not self.settings.ends_turns:
-            return None
-        if _ms(self.position - self._utterance.end) < self.settings.silence_ms:
-            return None
-        turn = self._end_turn(self._utterance)
-        return TurnHeard(_ms(self.position), turn.transcript, self.clears)
-
-    def commit(self, rest: bytes, force_listen: bool) -> Turn:
-        """End the turn after `rest`, audio short of a unit; an empty turn when none is open."""
-        start = self._advance(rest)
-        if pcm.rms(rest) >= SPEECH_RMS:
-            self._hear_speech(rest, start, force_listen)
-        return self._end_turn(self._utterance) if self._utterance else Turn()
-
-    def clear(self, rest: bytes) -> None:
-        """Forget the open utterance and `rest`, audio short of a unit; the clock runs on."""
-        self._advance(rest)
-        self.clears += 1
-        self._utterance = None
-
-    def _advance(self, audio: bytes) -> int:
-        start = self.position
-        self.position += len(audio) // pcm.SAMPLE_BYTES
-        return start
-
-    def _hear_speech(self, unit: bytes, start: int, force_listen: bool) -> SpeechHeard | None:
-        began = self._utterance is None
-        if self._utterance is None:
-            if force_listen:
-                return None
-            self._utterance = Utterance(start)
-        self._utterance.add(unit, self.position)
-        return SpeechHeard(_ms(start), self.clears) if began else None
-
-    def _end_turn(self, utterance: Utterance) -> Turn:
-        self._utterance = None
-        self.last_turn = utterance.describe()
-        return self.last_turn
-
-
 class Session:
     """What the stage keeps for one listening request."""
 
-    def __init__(self) -> None:
-        self.ear = Ear()
+    def __init__(self, early_words: bool = False) -> None:
+        self.ear = Ear(early_words)
         self.rest = b""
         self.rest_forced = False
         self.heard_any = False
@@ -200,7 +107,7 @@ class EchoStage(StageModel):
                 continue
             order = _decoder.decode(message.data) if message.data else None
             if isinstance(order, Listen):
-                self._sessions.setdefault(message.request_id, Session()).ear.settings = order
+                self._session(message.request_id).ear.settings = order
                 continue
             owner = order.listening if isinstance(order, Answer) else message.request_id
             session = self._sessions.get(owner)
@@ -209,6 +116,10 @@ class EchoStage(StageModel):
                 self.emit(StageOutput(message.request_id, message.epoch, error=error))
             else:
                 self._serve(session, message, order)
+
+    def _session(self, request_id: str) -> Session:
+        session = Session(self.options.early_words)
+        return self._sessions.setdefault(request_id, session)
 
     def close(self) -> None:
         """Forget all sessions."""
@@ -227,10 +138,12 @@ class EchoStage(StageModel):
                     self._hear(session, message, unit, forced)
             case HearItem(item_id, content_index):
                 self._hear_item(message, item_id, content_index)
-            case CommitTurn(item_id):
-                self._commit(session, message, item_id)
+            case CommitTurn():
+                self._commit(session, message, order)
             case ClearTurn():
                 session.ear.clear(session.drop_rest())
+            case WatchSpeech(active):
+                session.ear.watched = active
             case StopAnswer(key):
                 session.answers.pop(key, None)
             case Answer():
@@ -242,17 +155,18 @@ class EchoStage(StageModel):
             self._tell(message, Listening())
         if session.answers:
             self._speak_on(session)
-        heard = session.ear.hear(unit, forced)
-        if heard is not None:
+        for heard in session.ear.hear(unit, forced):
             self._tell(message, heard)
             session.owes_answer |= self.options.self_start and isinstance(heard, TurnHeard)
         if session.owes_answer and not forced:
             self._speak_if_free(session, message)
 
-    def _commit(self, session: Session, message: StageInput, item_id: str) -> None:
+    def _commit(self, session: Session, message: StageInput, order: CommitTurn) -> None:
         forced = session.rest_forced
         turn = session.ear.commit(session.drop_rest(), forced)
-        self._tell(message, TurnCommitted(item_id, turn.transcript, turn.speech_ms / 1000))
+        whole = session.ear.with_unknown(turn, order.turns_known)
+        told = TurnCommitted(order.item_id, whole.transcript, whole.speech_ms / 1000)
+        self._tell(message, told)
         if self.options.self_start and turn.transcript:
             session.owes_answer = True
             self._speak_if_free(session, message)
