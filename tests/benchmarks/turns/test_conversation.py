@@ -5,7 +5,7 @@ import pytest
 from tests.benchmarks.turns.fake_line import BeatClock, FakeLine, audio, done
 
 from omniduplex.benchmarks.turns.conversation import PREROLL_MS, Conversation
-from omniduplex.benchmarks.turns.line import LineEvent
+from omniduplex.benchmarks.turns.line import LineError, LineEvent
 from omniduplex.benchmarks.turns.recording import Recording
 from omniduplex.benchmarks.turns.scenarios import Anchor, Cue, Echo, Scenario
 from omniduplex.benchmarks.turns.spans import Kind
@@ -110,10 +110,25 @@ async def test_a_background_is_under_everything_at_its_level() -> None:
     assert np.abs(sent[100:600] - (0.25 * 32768 + 328)).max() <= 1
 
 
-async def test_a_line_that_breaks_ends_the_conversation() -> None:
+async def test_a_line_that_breaks_ends_the_conversation_and_leaves_its_recording() -> None:
     class Broken(FakeLine):
         async def send(self, pcm: bytes) -> None:
-            raise ConnectionError("gone")
+            await super().send(pcm)
+            if len(self.received) >= 2 * 1500:
+                raise LineError("the other end is gone")
 
-    with pytest.RaisesGroup(pytest.RaisesExc(ConnectionError, match="gone")):
-        await hold(Broken(), ASK)
+    recording = await hold(Broken((1000, audio("a", 5000))), ASK)
+    timeline = recording.timeline()
+
+    assert recording.errors == ("the other end is gone",)
+    assert timeline.length_s == 1.5
+    assert timeline.agent[0].start_s == pytest.approx(1.04)
+
+
+async def test_a_bug_is_not_taken_for_a_broken_line() -> None:
+    class Buggy(FakeLine):
+        async def send(self, pcm: bytes) -> None:
+            raise TypeError("no such thing")
+
+    with pytest.RaisesGroup(pytest.RaisesExc(TypeError, match="no such thing")):
+        await hold(Buggy(), ASK)

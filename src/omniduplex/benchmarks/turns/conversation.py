@@ -7,13 +7,13 @@ import itertools
 from collections.abc import Mapping
 
 from omniduplex.benchmarks.turns.agent_track import AgentTrack
-from omniduplex.benchmarks.turns.line import Line, LineEvent
+from omniduplex.benchmarks.turns.line import Line, LineError, LineEvent
 from omniduplex.benchmarks.turns.recording import Recording, TimedEvent
 from omniduplex.benchmarks.turns.scenarios import Scenario
 from omniduplex.benchmarks.turns.script import Script
 from omniduplex.benchmarks.turns.sounds import Samples, at_level
 from omniduplex.benchmarks.turns.user_track import UserTrack
-from omniduplex.clients import Clock
+from omniduplex.clients import Clock, DuplexClientError
 
 CHUNK_MS = 20
 PREROLL_MS = 40
@@ -47,19 +47,11 @@ class Conversation:
             )
 
     async def hold(self) -> Recording:
-        """Talk until the scenario is over.
-
-        Raises what the line raises when it breaks, in a group.
-        """
-        async with asyncio.TaskGroup() as tasks:
-            self._started_at = self._clock.now()
-            helpers = [
-                tasks.create_task(self._listen(), name="listen"),
-                tasks.create_task(self._report(), name="report"),
-            ]
-            await self._speak()
-            for task in helpers:
-                task.cancel()
+        """Talk until the scenario is over, or the line breaks: then with what was recorded."""
+        try:
+            await self._talk()
+        except* (LineError, DuplexClientError) as group:
+            self._errors += map(str, group.exceptions)
         return Recording(
             rate_hz=self._line.rate_hz,
             user_pcm=bytes(self._user.pcm),
@@ -71,6 +63,17 @@ class Conversation:
             events=tuple(self._events),
             errors=tuple(self._errors),
         )
+
+    async def _talk(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            self._started_at = self._clock.now()
+            helpers = [
+                tasks.create_task(self._listen(), name="listen"),
+                tasks.create_task(self._report(), name="report"),
+            ]
+            await self._speak()
+            for task in helpers:
+                task.cancel()
 
     async def _speak(self) -> None:
         chunk = self._samples(CHUNK_MS)

@@ -47,7 +47,7 @@ async def hold_conversations(
     """Hold all, and tell each when it is over; they come back in the order of the plan.
 
     Raises:
-        LineError, DuplexClientError: a session could not be opened, or broke (in a group).
+        LineError, DuplexClientError: a session could not be opened (in a group).
     """
     if plan.out is not None:
         plan.out.mkdir(parents=True, exist_ok=True)
