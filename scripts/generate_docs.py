@@ -25,8 +25,11 @@ from omniduplex.protocol.duplex import (
     SessionPatch,
     UpdateSession,
 )
+from omniduplex.protocol.duplex.beta_dialect import _BETA, _NOT_BETA
 from omniduplex.protocol.duplex.codec import FIELD_ALIASES, ROUTED_SIGNALS, TYPE_ALIASES
+from omniduplex.protocol.duplex.dialects import _NOT_DUPLEX
 from omniduplex.protocol.duplex.openai_dialect import _NOT_OPENAI
+from omniduplex.protocol.realtime import beta_events
 
 StructType = type[msgspec.Struct]
 
@@ -41,6 +44,13 @@ SIMPLE = {
     NoneType: "null",
     Any: "any",
     dict: "object",
+}
+# What the beta calls events that are called otherwise now.
+_BETA_NAMES: dict[StructType, str] = {
+    current: twin.__struct_config__.tag
+    for current in _BETA
+    if (twin := getattr(beta_events, current.__name__, None)) is not None
+    and twin.__struct_config__.tag != current.__struct_config__.tag
 }
 # Objects that have a section of their own.
 SECTIONS: tuple[StructType, ...] = (SessionPatch, DuplexSessionObject, DuplexCapabilities)
@@ -86,10 +96,12 @@ def wire_page() -> str:
         f"`/v1/realtime` and `/v1/duplex`. A client event has at most {MAX_EVENT_BYTES} bytes. "
         "What can go wrong is in [errors.md](errors.md).",
         "**Tier 1** is the OpenAI Realtime API as it is, **tier 2** its events with fields that we "
-        "add (marked +), **tier 3** our own events. A connection has one of two dialects: the "
-        "*OpenAI dialect* (`/v1/realtime`) shows official events and fields only, the *duplex "
-        'dialect* (`/v1/duplex`, `?duplex=1`, or `extensions: ["duplex"]` in the session) shows '
-        "all of them. Both take every client event.",
+        "add (marked +), **tier 3** our own events. A connection has one of three dialects: the "
+        "*OpenAI dialect* (`/v1/realtime`) shows official events and fields only, the *beta "
+        "dialect* (the same with the header `OpenAI-Beta: realtime=v1`) shows them by the names "
+        "and in the flat shapes of the API's beta, the *duplex dialect* (`/v1/duplex`, "
+        '`?duplex=1`, or `extensions: ["duplex"]` in the session) shows all but a few for which '
+        "its contract has no place. All take every client event.",
         f"## Client events ({len(commands)})",
         "Each may carry `event_id` (string), which comes back in the error that refuses it.",
         *(part for command in commands for part in _command(command)),
@@ -141,9 +153,12 @@ def tier(kind: StructType) -> int:
     return 3 if _official(kind) is None else 2
 
 
-def is_openai(event: StructType) -> bool:
-    """Whether the OpenAI dialect shows this server event."""
-    return event not in _NOT_OPENAI
+def dialects_of(event: StructType) -> tuple[str, ...]:
+    """Name the dialects that show this server event."""
+    in_openai = event not in _NOT_OPENAI
+    in_beta = event not in _NOT_BETA and (in_openai or event in _BETA)
+    shown = {"OpenAI": in_openai, "beta": in_beta, "duplex": event not in _NOT_DUPLEX}
+    return tuple(name for name, is_shown in shown.items() if is_shown)
 
 
 def _official(kind: StructType) -> StructType | None:
@@ -163,10 +178,13 @@ def _command(kind: StructType) -> Iterator[str]:
 
 
 def _event(kind: StructType) -> Iterator[str]:
-    shown = "shown" if is_openai(kind) else "not shown"
+    *others, last = dialects_of(kind)
+    shown = f"{', '.join(others)} and {last}" if others else last
     yield f"### `{kind.__struct_config__.tag}`"
     yield _doc(kind)
-    yield f"Tier {tier(kind)}; {shown} in the OpenAI dialect."
+    yield f"Tier {tier(kind)}; dialects: {shown}."
+    if beta := _BETA_NAMES.get(kind):
+        yield f"In the beta dialect: `{beta}`."
     yield _fields(kind)
 
 

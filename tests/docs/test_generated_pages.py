@@ -6,7 +6,7 @@ import re
 from typing import get_args
 
 import pytest
-from scripts.generate_docs import DOCS, PAGES, errors_page, is_openai, tier, wire_page
+from scripts.generate_docs import DOCS, PAGES, dialects_of, errors_page, tier, wire_page
 from tests.protocol.duplex.samples import samples
 
 from omniduplex.entrypoints.duplex.attachment import (
@@ -64,7 +64,10 @@ def test_every_link_inside_a_page_leads_to_a_heading_of_it() -> None:
 
 def test_the_page_knows_which_events_the_openai_dialect_shows() -> None:
     for event in samples(Dialect.OPENAI):
-        assert is_openai(type(event)) == (project(event, Dialect.OPENAI) is not None)
+        shown = {"OpenAI": Dialect.OPENAI, "beta": Dialect.BETA, "duplex": Dialect.DUPLEX}
+        assert dialects_of(type(event)) == tuple(
+            name for name, dialect in shown.items() if project(event, dialect) is not None
+        )
 
 
 def test_tiers_tell_what_is_official_and_what_is_ours() -> None:
