@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from omniduplex.config.errors import ConfigError
 from omniduplex.config.objects import load_object
@@ -15,6 +16,7 @@ from omniduplex.engine.duplex.link import (
 )
 from omniduplex.engine.duplex.plugin import DuplexModelPlugin
 from omniduplex.engine.duplex_orchestrator import DuplexOrchestrator
+from omniduplex.engine.omni_engine_base import EngineStopped
 from omniduplex.protocol.duplex import DuplexCommand, DuplexSessionConfig, DuplexSessionObject
 
 
@@ -48,8 +50,9 @@ class DuplexOmniEngine(TurnEngineBase[DuplexOrchestrator]):
         self.send(SessionCommand(session_id, command))
 
     async def close_session(self, session_id: str, reason: str) -> None:
-        """End a session; returns when its slot is free."""
-        await self.call(self._close(session_id, reason))
+        """End a session; returns when its slot is free. All have ended with the engine."""
+        with contextlib.suppress(EngineStopped):
+            await self.call(self._close(session_id, reason))
 
     async def _close(self, session_id: str, reason: str) -> None:
         self.orchestrator.manager.close(session_id, reason)
@@ -78,8 +81,9 @@ class DuplexOmniEngine(TurnEngineBase[DuplexOrchestrator]):
         return self.orchestrator.manager.public_object(session_id)
 
     async def close_all_sessions(self, reason: str) -> None:
-        """End every session."""
-        await self.call(self._close_all(reason))
+        """End every session; all have ended with the engine."""
+        with contextlib.suppress(EngineStopped):
+            await self.call(self._close_all(reason))
 
     async def active_sessions(self) -> int:
         """How many slots are taken."""

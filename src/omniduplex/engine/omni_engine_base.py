@@ -23,6 +23,10 @@ OrchestratorT = TypeVar("OrchestratorT", bound=OrchestratorBase)
 T = TypeVar("T")
 
 
+class EngineStopped(RuntimeError):  # noqa: N818 - reads as the state it reports
+    """The engine does not run (any more)."""
+
+
 class OmniEngineBase(ABC, Generic[OrchestratorT]):
     """Runs an orchestrator on a loop of its own thread, so that no caller's loop ever waits."""
 
@@ -60,10 +64,13 @@ class OmniEngineBase(ABC, Generic[OrchestratorT]):
         self._inbox.put(message)
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the engine loop; cancelling the caller cancels it there too."""
+        """Run a coroutine on the engine loop; cancelling the caller cancels it there too.
+
+        What it does before it first waits is done in any case. Raises `EngineStopped`.
+        """
         if self._loop is None or not self._thread.is_alive():
             work.close()
-            raise RuntimeError("the engine is not running")
+            raise EngineStopped("the engine is not running")
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def shutdown(self, timeout_s: float = 20.0) -> None:

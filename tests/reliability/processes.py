@@ -1,0 +1,37 @@
+"""What the kernel says about a process and its descendants (Linux)."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+SETTLE_TIMEOUT_S = 10.0
+
+
+def resident_bytes(pid: int) -> int:
+    """The memory of a process that is in RAM (proc(5), statm, field 2)."""
+    return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * PAGE_BYTES
+
+
+def open_files(pid: int) -> int:
+    """File descriptors of a process."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def threads(pid: int) -> int:
+    """Threads of a process."""
+    return len(os.listdir(f"/proc/{pid}/task"))
+
+
+def settles(measure: Callable[[], int], expected: int) -> bool:
+    """Whether a count comes back to what it was; waits no longer than it must."""
+    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    while measure() > expected:
+        if time.monotonic() > deadline:
+            return False
+        threading.Event().wait(0.01)
+    return True
