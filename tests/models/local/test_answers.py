@@ -87,6 +87,29 @@ def test_what_the_next_prompt_begins_with_is_read_when_an_answer_is_written() ->
     assert ended_before == [True]
 
 
+def test_the_beginning_of_prompts_to_come_is_read_while_nothing_is_asked() -> None:
+    desk = Desk(DONE)
+    desk.answers.expect(ResponsePrompt(instructions="Be kind.", messages=(), tools=(TIMER,)))
+    desk.pool.run()
+    (ahead,) = desk.model.read
+    assert ahead.messages == (ChatMessage(role="system", content="Be kind."),)
+    assert [tool.name for tool in ahead.tools] == ["set_timer"]
+
+    desk.answers.start("request", 3, HELLO)
+    desk.answers.expect(HELLO)
+    assert desk.model.read == [ahead]
+
+
+def test_a_beginning_that_makes_no_prompt_is_not_an_answers_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    desk = Desk(DONE)
+    desk.answers.expect(ResponsePrompt(instructions=None, messages=(), tools=({"name": 3},)))
+    desk.pool.run()
+    assert desk.out == []
+    assert "could not be read" in caplog.text
+
+
 def test_reading_ahead_gives_way_to_an_answer() -> None:
     desk = Desk(*text_deltas("It is Paris."), DONE)
     seen: list[bool] = []

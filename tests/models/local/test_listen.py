@@ -333,6 +333,15 @@ def test_an_answer_is_written_while_the_ear_listens(room: Room) -> None:
     assert {out.epoch for out in room.out if out.request_id == "answer"} == {6}
 
 
+def test_instructions_are_read_when_the_ear_opens() -> None:
+    room = Room()
+    room.stage.step([room.tell(ConfigureEar(EarSettings(), PROMPT))])
+    room.answer_pool.run()
+    (ahead,) = room.model.read
+    assert [message.content for message in ahead.messages][1:] == ["Hello?"]
+    assert room.out == []
+
+
 def test_an_answer_is_aborted_and_the_ear_is_not(room: Room) -> None:
     room.stage.step([room.tell(StartAnswer(PROMPT), "answer")])
     room.stage.step([StageAbort(("answer",))])

@@ -62,6 +62,7 @@ WRITING = LATER.request_id("stage0-key")
 SPEAKING = LATER.request_id("stage1-key")
 CONFIG = DuplexSessionConfig(model="omniduplex/local")
 PROMPT = ResponsePrompt(instructions=None, messages=(PromptMessage(role="user", text="Hello?"),))
+BEGINNING = ResponsePrompt(instructions=CONFIG.instructions, messages=())
 TEXT_PROMPT = ResponsePrompt(instructions=None, messages=(), speak=False)
 
 
@@ -106,10 +107,26 @@ def test_the_ear_opens_once_and_outlives_its_epoch(state: LocalSessionState) -> 
     works = LocalSessionState().plan_open(OPENED, CONFIG)
     stage, opened = submitted(works)
     assert (stage, opened.request_id, opened.epoch) == (LISTEN_STAGE, EAR, 4)
-    assert decode_to_listen(opened.data) == ConfigureEar(ear_settings(CONFIG))
+    assert decode_to_listen(opened.data) == ConfigureEar(ear_settings(CONFIG), BEGINNING)
 
     _, heard = submitted(state.plan_append(LATER, b"\1\0", force_listen=True))
     assert heard == StageInput(EAR, 4, b"\1\0")
+
+
+def test_new_instructions_are_read_before_there_is_a_question(state: LocalSessionState) -> None:
+    tool = {"type": "function", "name": "f"}
+    changed = DuplexSessionConfig(model="m", instructions="Be kind.", tools=(tool,))
+    prompts = []
+    for config in (changed, changed, CONFIG):
+        _, message = submitted(state.plan_update(LATER, config))
+        order = decode_to_listen(message.data)
+        assert isinstance(order, ConfigureEar)
+        prompts.append(order.prompt)
+    assert prompts == [
+        ResponsePrompt(instructions="Be kind.", messages=(), tools=(tool,)),
+        None,
+        BEGINNING,
+    ]
 
 
 def test_orders_go_to_the_ear(state: LocalSessionState) -> None:

@@ -3,7 +3,9 @@
 import re
 
 FIRST_MIN_WORDS = 2
-FIRST_MAX_WORDS = 5
+# The first clause is short so that the voice can start, and each of the next may be twice as long:
+# it has to be written and spoken while the one before it plays.
+FIRST_MAX_WORDS = 4
 MAX_WORDS = 20
 MIN_CLAUSE_WORDS = 3  # "Well, " alone is no later clause
 
@@ -46,15 +48,15 @@ _PICTURES = re.compile(
 class ClauseSplitter:
     """Takes an answer piece by piece and gives its clauses; joined they are the text, exactly.
 
-    The first clause is short, so that the voice can start; the later ones end at punctuation, or
-    after 20 words where there is none. No cut falls inside a word, a number or an abbreviation.
+    Clauses end at punctuation, or where there is none after 4, 8, 16 and then 20 words. No cut
+    falls inside a word, a number or an abbreviation.
     """
 
     def __init__(self) -> None:
         self._pending = ""  # whole words of the clause being gathered, with their white space
         self._words = 0
         self._tail = ""  # the last word, which may still grow
-        self._first = True
+        self._cuts = 0
 
     def push(self, text: str) -> list[str]:
         """Add text; return the clauses that are complete now."""
@@ -75,19 +77,21 @@ class ClauseSplitter:
         self._pending += self._tail
         self._tail = ""
         rest = self._cut()
-        self._first = True
+        self._cuts = 0
         return [rest] if rest else []
 
     def _cut(self) -> str:
-        clause, self._pending, self._words, self._first = self._pending, "", 0, False
+        clause, self._pending, self._words = self._pending, "", 0
+        self._cuts += 1
         return clause
 
     def _is_complete(self, word: str) -> bool:
-        if self._words >= (FIRST_MAX_WORDS if self._first else MAX_WORDS):
+        if self._words >= min(FIRST_MAX_WORDS << self._cuts, MAX_WORDS):
             return not is_abbreviation(word)
+        is_first = self._cuts == 0
         if ends_sentence(word):
-            return self._words >= FIRST_MIN_WORDS or not self._first
-        least = FIRST_MIN_WORDS if self._first else MIN_CLAUSE_WORDS
+            return self._words >= FIRST_MIN_WORDS or not is_first
+        least = FIRST_MIN_WORDS if is_first else MIN_CLAUSE_WORDS
         return self._words >= least and word.rstrip(CLOSERS)[-1:] in tuple(CLAUSE_END)
 
 

@@ -38,9 +38,13 @@ class EarSettings(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ConfigureEar(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """Open the ear of this request, or change how it listens."""
+    """Open the ear of this request, or change how it listens.
+
+    With a `prompt`, the answers to come are made from prompts that begin like it.
+    """
 
     settings: EarSettings
+    prompt: ResponsePrompt | None = None
 
 
 class CommitInput(msgspec.Struct, frozen=True, array_like=True, tag=2):

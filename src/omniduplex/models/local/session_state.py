@@ -121,6 +121,7 @@ class LocalSessionState(DuplexModelSessionState):
         self._by_recording: dict[str, _Recording] = {}
         self._recordings = 0
         self._turn_metrics: dict[str, float] = {}
+        self._prompt: ResponsePrompt | None = None
         # Commits and clears, and the turns that the ear ended since: what it tells of an open
         # turn from before the newest of them is about audio that is sealed or dropped.
         self._generation = 0
@@ -130,11 +131,11 @@ class LocalSessionState(DuplexModelSessionState):
         """Open the ear; it outlives every cancel, for an interruption is heard at that moment."""
         self._ear_id = fence.request_id("stage0")
         self._ear_epoch = fence.epoch
-        return self._tell_ear(ConfigureEar(ear_settings(config)))
+        return self._configure(config)
 
     def plan_update(self, fence: DuplexFence, config: DuplexSessionConfig) -> Sequence[StageWork]:
         """Tell the ear how to listen from now on."""
-        return self._tell_ear(ConfigureEar(ear_settings(config)))
+        return self._configure(config)
 
     def plan_append(
         self, fence: DuplexFence, pcm: bytes, *, force_listen: bool = False
@@ -230,6 +231,19 @@ class LocalSessionState(DuplexModelSessionState):
 
     def _tell_ear(self, order: ToListen) -> Sequence[StageWork]:
         return self._to_ear(data=encode(order))
+
+    def _configure(self, config: DuplexSessionConfig) -> Sequence[StageWork]:
+        """Also let the language model read new instructions before there is a question."""
+        prompt = ResponsePrompt(
+            instructions=config.instructions,
+            messages=(),
+            tools=config.tools,
+            tool_choice=config.tool_choice,
+        )
+        is_new = prompt != self._prompt
+        self._prompt = prompt
+        settings = ear_settings(config)
+        return self._tell_ear(ConfigureEar(settings, prompt if is_new else None))
 
     def _begin_generation(self) -> None:
         self._generation += 1

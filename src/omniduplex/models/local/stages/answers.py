@@ -143,6 +143,10 @@ class Answers:
             self._answers[request_id] = answer
         answer.future = self._pool.submit(self._run, answer)
 
+    def expect(self, prompt: ResponsePrompt) -> None:
+        """Read how prompts to come begin; what is bad about one is told when it is asked."""
+        self._pool.submit(self._read_beginning, prompt)
+
     def abort(self, request_ids: Iterable[str]) -> None:
         """Stop these answers at once; ids of no answer are ignored."""
         with self._lock:
@@ -179,6 +183,15 @@ class Answers:
         with self._lock:
             if self._answers.get(answer.request_id) is answer:
                 del self._answers[answer.request_id]
+
+    def _read_beginning(self, prompt: ResponsePrompt) -> None:
+        if self._is_asked():
+            return
+        try:
+            request = chat_request(prompt, self._instructions, self._temperature)
+            self._model.read_ahead(request, self._is_asked)
+        except Exception:
+            logger.exception("the beginning of a prompt could not be read")
 
     def _read_ahead(self, request: ChatRequest, written: str) -> None:
         said = ChatMessage(role="assistant", content=written)

@@ -119,6 +119,8 @@ class ListenStage(StageModel):
         if isinstance(order, Transcribe):
             self._transcriptions.start(message.request_id, message.epoch, message.pcm)
             return
+        if isinstance(order, ConfigureEar) and order.prompt:
+            self._answers.expect(order.prompt)
         listener = self._listeners.get(message.request_id)
         if isinstance(order, ConfigureEar) and listener is None:
             ear = Ear(order.settings)
