@@ -13,8 +13,8 @@ from omniduplex.protocol.duplex import (
     ContentPart,
     ContentPartAdded,
     ContentPartDone,
-    Conversation,
     ConversationCreated,
+    ConversationObject,
     DeltaMetadata,
     Dialect,
     DuplexCapabilities,
@@ -190,7 +190,7 @@ def samples(dialect: Dialect) -> list[DuplexEvent]:
         SessionExpired(session_id=SESSION_ID, reason="idle_ttl_expired"),
         SessionExpiring(session_id=SESSION_ID, reason="idle_ttl_expired", time_left_ms=9000),
         ResyncRequired(session_id=SESSION_ID, reason="journal_gap"),
-        ConversationCreated(conversation=Conversation(id="conv_1")),
+        ConversationCreated(conversation=ConversationObject(id="conv_1")),
         SpeechStarted(audio_start_ms=1040, item_id="item_1"),
         SpeechStopped(audio_end_ms=2860, item_id="item_1"),
         InputCommitted(
