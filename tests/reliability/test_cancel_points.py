@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
@@ -10,9 +11,10 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 from starlette.types import Message
 from starlette.websockets import WebSocket
-from tests.entrypoints.conftest import ServeApp
+from tests.entrypoints.running import running
 from tests.faults.resumable_echo import resumable_echo
 from tests.reliability.cancellation import cancelled_everywhere
+from tests.reliability.processes import open_files, settles
 
 from omniduplex.clients.base import DuplexClientBase
 from omniduplex.clients.inline import InlineDuplexClient
@@ -281,7 +283,14 @@ async def test_an_inline_client_that_is_cancelled_anywhere_leaves_nothing(
 
 
 @pytest.mark.e2e
-async def test_a_client_that_is_cancelled_anywhere_leaves_nothing(serve_app: ServeApp) -> None:
-    with DuplexOmni(pipeline=hurried_echo()) as omni:
-        url = serve_app(create_app(omni)).replace("http", "ws", 1)
+async def test_a_client_that_is_cancelled_anywhere_leaves_nothing() -> None:
+    with DuplexOmni(pipeline=hurried_echo()) as omni, running(create_app(omni)) as server:
+        url = server.base.replace("http", "ws", 1)
+        files = open_files(os.getpid())
         await client_is_cancelled_everywhere(omni, lambda: DuplexClient(url, model="m"))
+
+        async def connections() -> int:
+            return server.connections
+
+        await becomes(connections, 0)
+        assert settles(lambda: open_files(os.getpid()), files)

@@ -197,8 +197,10 @@ class SessionLink:
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-        await self._transport.close()
+        try:
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            await self._transport.close()
         for result in results:
             if isinstance(result, Exception):
                 raise result
