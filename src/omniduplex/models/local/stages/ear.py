@@ -25,6 +25,7 @@ from omniduplex.models.local.stages.turns import (
     Action,
     Drop,
     EndedTurn,
+    Generation,
     Judge,
     OpenTurn,
     PendingWords,
@@ -48,7 +49,6 @@ SETTLE_MS = 12_000
 MAYBE_SPEECH = 0.35
 COMMIT_MARGIN_MS = 500
 COMPLETE = 0.5
-KEPT_TURNS = 8  # turns in a row that end before the session knows of one: more than ever happen
 
 
 class Ear:
@@ -71,9 +71,7 @@ class Ear:
         self._last_speech = 0
         self._next_settings: EarSettings | None = None
         self._watch = SpeechWatch()
-        self._generation = 0
-        self._ended = 0  # turns of this generation
-        self._late: deque[EndedTurn] = deque(maxlen=KEPT_TURNS)
+        self._generation = Generation()
         self._use(settings)
 
     def append(self, pcm: bytes) -> None:
@@ -120,13 +118,11 @@ class Ear:
     def commit(self, item_id: str, generation: int = 0, turns_known: int = 0) -> list[Action]:
         """End the turn here, because the client says so; see `CommitInput` for the counts."""
         stop = self._audio.end
-        unknown = self._ended - turns_known
-        late = tuple(self._late)[-unknown:] if unknown > 0 else ()
+        late = self._generation.unknown(turns_known)
         heard_from = late[0].heard_from if late else self._floor
         seconds = (stop - heard_from) / VAD_RATE
         turn, recognition = self._committed(stop)
-        self._generation, self._ended = generation, 0
-        self._late.clear()
+        self._generation = Generation(generation)
         self._outbox.append(
             EndedTurn(
                 turn,
@@ -154,8 +150,7 @@ class Ear:
 
     def clear(self, generation: int = 0) -> list[Action]:
         """Forget the open turn and all audio so far; the clock runs on."""
-        self._generation, self._ended = generation, 0
-        self._late.clear()
+        self._generation = Generation(generation)
         self._abandon_turn()
         self._detector.reset()
         self._begin_anew(self._audio.end)
@@ -273,7 +268,7 @@ class Ear:
         return self._turn.settled if self._turn else ""
 
     def _tell(self, heard: Heard, metrics: dict[str, float] | None = None) -> None:
-        self._outbox.append(Tell(heard, metrics or {}, self._generation))
+        self._outbox.append(Tell(heard, metrics or {}, self._generation.number))
 
     def _pause_turn(self, turn: OpenTurn) -> None:
         self._drop(self._watch.drop_job())
@@ -308,12 +303,11 @@ class Ear:
             recognition,
             metrics,
             audio_end_ms,
-            generation=self._generation,
+            generation=self._generation.number,
             heard_from=self._floor,
         )
         self._outbox.append(ended)
-        self._late.append(ended)
-        self._ended += 1
+        self._generation.ended(ended)
         self._begin_anew(self._position)
         if self._next_settings:
             self._use(self._next_settings)

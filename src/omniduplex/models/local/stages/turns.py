@@ -1,9 +1,12 @@
 """What an ear asks for and tells, and its records of turns that are open or just over."""
 
+from collections import deque
 from dataclasses import dataclass, field
 
 from omniduplex.models.local import messages
 from omniduplex.models.local.messages import Heard
+
+KEPT_TURNS = 8  # turns in a row that end before the session knows of one: more than ever happen
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +114,22 @@ class EndedTurn:
         if self.item_id is not None:
             return messages.CommitUnheard(self.item_id, message)
         return messages.TurnUnheard(self.audio_end_ms, message)
+
+
+class Generation:
+    """The turns that an ear ended since the newest of `number` commits and clears."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+        self._count = 0
+        self._newest: deque[EndedTurn] = deque(maxlen=KEPT_TURNS)
+
+    def ended(self, turn: EndedTurn) -> None:
+        """Count a turn."""
+        self._count += 1
+        self._newest.append(turn)
+
+    def unknown(self, known: int) -> tuple[EndedTurn, ...]:
+        """Those after the first `known`."""
+        count = self._count - known
+        return tuple(self._newest)[-count:] if count > 0 else ()
