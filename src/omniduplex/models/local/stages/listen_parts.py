@@ -55,11 +55,8 @@ class ListenOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Stands in where a session gives none."""
     temperature: float | None = None
     parallel_answers: int = 2
-    answer_nice: int = 7
-    """Niceness of the answering threads above that of the stage (0 to 19).
-
-    A little nicer than the voice: a text that is late is heard only when the voice has run dry.
-    """
+    answer_nice: int = 5
+    """Niceness of the answering threads above that of the stage (0 to 19)."""
     recognizer_asset: str = "whisper_base"
     language: str = "en"
     recognizer_threads: int = 1
