@@ -14,7 +14,7 @@ PORT ?= 8000
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup run test check bench docs clean install-run install-dev assets chromium
+.PHONY: help setup run test check bench docs clean install-run install-dev assets chromium interop
 
 help: ## say what there is to make
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -24,7 +24,7 @@ setup: install-dev assets ## .venv with the command omniduplex and all tools, an
 run: install-run assets ## serve the embedded model (HOST, PORT: 127.0.0.1, 8000)
 	$(BIN)/omniduplex serve --host "$(HOST)" --port "$(PORT)"
 
-test: setup chromium check ## everything: formatting, types, import contracts, all tests
+test: setup chromium interop check ## everything: formatting, types, import contracts, all tests
 	if command -v chromium >/dev/null; \
 	then $(BIN)/python -m pytest; \
 	else $(BIN)/python -m pytest -m "not browser"; fi
@@ -44,7 +44,7 @@ docs: install-dev ## write docs/errors.md and docs/wire.md from the types
 	$(BIN)/python scripts/generate_docs.py
 
 clean: ## remove .venv, results and caches (not the models' weights)
-	rm -rf .venv out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	rm -rf .venv .venv-interop tests/interop/node/node_modules out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 		.import_linter_cache .coverage
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -59,3 +59,6 @@ assets:
 
 chromium:
 	@scripts/chromium.sh
+
+interop:
+	@scripts/interop.sh

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from tests.e2e.recordings import RATE_HZ, recording
+from tests.e2e.server import Server, serve
+from tests.interop.drivers import DRIVERS, CallerFiles, Driver
+from tests.interop.tool_endpoint import tool_endpoint
+
+from omniduplex.audio.resample import StreamResampler
+from omniduplex.models.local.assets import AssetMissing, asset_path
+
+
+@pytest.fixture(params=DRIVERS, ids=lambda driver: driver.name)
+def driver(request: pytest.FixtureRequest) -> Driver:
+    """Each client; one that is not installed is skipped, except in CI."""
+    driver: Driver = request.param
+    if (lacks := driver.lacks()) is not None:
+        if os.environ.get("CI"):
+            pytest.fail(lacks)
+        pytest.skip(lacks)
+    return driver
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> CallerFiles:
+    """A question and an interruption as every client sends audio by default: 24 kHz PCM16."""
+    folder = tmp_path_factory.mktemp("speech")
+
+    def write(name: str) -> Path:
+        pcm = StreamResampler(RATE_HZ, 24_000).process(recording(name).pcm, last=True)
+        path = folder / f"{name}.pcm"
+        path.write_bytes(pcm)
+        return path
+
+    return CallerFiles(speech=write("capital"), barge=write("week"))
+
+
+@pytest.fixture(scope="session")
+def echo_server() -> Iterator[Server]:
+    with serve("omniduplex/echo") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def paced_echo_server() -> Iterator[Server]:
+    """Echo that speaks as time goes by, so that an answer can be stopped halfway."""
+    deploy = resources.files("omniduplex.benchmarks") / "paced_echo.yaml"
+    with serve("omniduplex/echo", "--deploy-config", str(deploy)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def weights() -> None:
+    """The embedded models' weights; without them tests are skipped, except in CI."""
+    try:
+        asset_path("whisper_base")
+    except AssetMissing as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def local_server(weights: None) -> Iterator[Server]:
+    """The embedded default, as `omniduplex serve` serves it."""
+    with serve() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def tool_server(weights: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The embedded default with a language model that calls the tool whenever it has one."""
+    with tool_endpoint() as base_url:
+        deploy = tmp_path_factory.mktemp("deploy") / "deploy.yaml"
+        deploy.write_text(f"""
+pipeline: local
+stages:
+  - stage_id: 0
+    options:
+      language_model: {{type: remote, base_url: "{base_url}", model: scripted}}
+""")
+        with serve("--deploy-config", str(deploy)) as server:
+            yield server
