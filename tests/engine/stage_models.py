@@ -16,7 +16,7 @@ from omniduplex.stages.model import StageModel
 
 
 class Words(StageModel):
-    """Gives a text back word by word; "fail" fails."""
+    """Gives a text back word by word; "fail" fails, "for ever" does not end."""
 
     def load(self) -> None:
         return
@@ -40,9 +40,12 @@ class Words(StageModel):
 
 
 class Loud(Words):
-    """Gives every text back louder."""
+    """Gives every text back louder; "too loud" fails once it has begun."""
 
     def _answer(self, message: StageInput) -> None:
+        if message.text == "loud":
+            self.emit(StageOutput(message.request_id, error="it burst"))
+            return
         output = StageOutput(message.request_id, text=message.text.upper(), finished=message.final)
         self.emit(output)
 

@@ -1,0 +1,62 @@
+"""Speech, asked for by the `openai` package as it is."""
+
+from __future__ import annotations
+
+import io
+import wave
+from typing import Any
+
+import openai
+import pytest
+from tests.entrypoints.turn.sounds import MODEL
+
+TEXT = "one two three"
+# Echo needs 400 ms for a word.
+MS = 1200
+
+
+def test_a_text_becomes_a_wav(client: openai.OpenAI) -> None:
+    response = client.audio.speech.create(
+        model=MODEL, voice="alloy", input=TEXT, response_format="wav"
+    )
+
+    assert response.response.headers["content-type"] == "audio/wav"
+    with wave.open(io.BytesIO(response.content)) as reader:
+        assert (reader.getnchannels(), reader.getsampwidth()) == (1, 2)
+        pcm = reader.readframes(reader.getnframes())
+        assert len(pcm) == 2 * reader.getframerate() * MS // 1000
+        assert max(pcm) > 0
+
+
+def test_headerless_pcm_is_at_24_khz(client: openai.OpenAI) -> None:
+    with client.audio.speech.with_streaming_response.create(
+        model=MODEL, voice="alloy", input=TEXT, response_format="pcm"
+    ) as response:
+        assert response.headers["content-type"] == "audio/pcm"
+        assert "content-length" not in response.headers
+        pcm = b"".join(response.iter_bytes())
+    assert len(pcm) == 2 * 24 * MS
+
+
+def test_a_wav_is_the_default(client: openai.OpenAI) -> None:
+    assert client.audio.speech.create(model=MODEL, voice="alloy", input=TEXT).content[:4] == b"RIFF"
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "param"),
+    [
+        ({"response_format": "mp3"}, "unsupported_format", "response_format"),
+        ({"speed": 1.5}, "unsupported_parameter", "speed"),
+        ({"instructions": "whisper"}, "unsupported_parameter", "instructions"),
+        ({"stream_format": "sse"}, "unsupported_parameter", "stream_format"),
+        ({"input": ""}, "invalid_value", "input"),
+        ({"input": "a" * 4097}, "invalid_value", "input"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name(
+    client: openai.OpenAI, change: dict[str, Any], code: str, param: str
+) -> None:
+    body = {"model": MODEL, "voice": "alloy", "input": TEXT} | change
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.audio.speech.create(**body)
+    assert (refused.value.code, refused.value.param) == (code, param)
