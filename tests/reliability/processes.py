@@ -28,10 +28,15 @@ def threads(pid: int) -> int:
 
 
 def settles(measure: Callable[[], int], expected: int) -> bool:
-    """Whether a count comes back to what it was; waits no longer than it must."""
+    """Whether a count comes back to what it was."""
+    return comes_true(lambda: measure() <= expected)
+
+
+def comes_true(condition: Callable[[], bool]) -> bool:
+    """Whether something comes about; waits no longer than it must."""
     deadline = time.monotonic() + SETTLE_TIMEOUT_S
-    while measure() > expected:
+    while not condition():
         if time.monotonic() > deadline:
             return False
-        threading.Event().wait(0.01)
+        threading.Event().wait(0.002)
     return True

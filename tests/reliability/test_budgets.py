@@ -1,0 +1,87 @@
+"""What a client can make the server hold is bounded, and it is told (B30, R15, R16)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.entrypoints.talk import Talk
+from tests.faults.test_cuts import tone
+from tests.reliability.conftest import NoteFigure
+from tests.reliability.processes import resident_bytes
+from tests.reliability.served_echo import IS_CI, PATH, converse, leave, served_echo
+from websockets.asyncio.client import connect
+
+pytestmark = pytest.mark.e2e
+
+MIB = 1024 * 1024
+LIMIT_BYTES = 16 * MIB
+PIECE_S = 64 * 1024 / 2 / 16_000
+APPENDED_BYTES = (60 if IS_CI else 24) * MIB
+SLACK_BYTES = 8 * MIB
+CAPACITY = 4
+BURST = 50
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def test_b30_a_flood_without_a_commit_is_refused_and_a_clear_makes_room(
+    tmp_path: Path, note_figure: NoteFigure
+) -> None:
+    piece = tone(PIECE_S, 300)
+    pieces = APPENDED_BYTES // (64 * 1024)
+    with served_echo(tmp_path, max_sessions=2) as server, Talk(server.http, PATH) as talk:
+        talk.until("session.updated")
+        before = resident_bytes(server.process.pid)
+        refused = 0
+        for _ in range(pieces):
+            talk.send("input_audio_buffer.append", audio=piece)
+            talk.send("session.heartbeat")
+            for event in talk.until("session.heartbeat_ack")[:-1]:
+                refused += event.get("error", {}).get("code") == "input_backpressure"
+        grown = resident_bytes(server.process.pid) - before
+        talk.send("input_audio_buffer.clear")
+        talk.until("input_audio_buffer.cleared")
+        talk.send("input_audio_buffer.append", audio=tone(0.3, 300))
+        talk.send("input_audio_buffer.commit")
+        heard = talk.until("conversation.item.input_audio_transcription.completed")[-1]
+        converse(talk)
+        leave(talk)
+    note_figure("grown_bytes", grown)
+
+    assert refused == pieces - LIMIT_BYTES // (64 * 1024)
+    assert heard["transcript"] == "tone 300 Hz 0.3 s"
+    assert grown < LIMIT_BYTES + SLACK_BYTES
+
+
+async def first_event(url: str, gate: asyncio.Event) -> dict[str, Any]:
+    async with connect(url, compression=None) as socket:
+        event: dict[str, Any] = json.loads(await socket.recv())
+        if event["type"] == "session.created":
+            await gate.wait()
+        return event
+
+
+@pytest.mark.anyio
+async def test_a_burst_of_opens_admits_as_many_as_there_is_room_for(tmp_path: Path) -> None:
+    with served_echo(tmp_path, max_sessions=CAPACITY) as server:
+        gate = asyncio.Event()
+        url = f"{server.url}{PATH}"
+        waiting = {asyncio.create_task(first_event(url, gate)) for _ in range(BURST)}
+        refused: set[asyncio.Task[dict[str, Any]]] = set()
+        while len(refused) < BURST - CAPACITY:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            refused |= done
+        gate.set()
+        admitted = await asyncio.gather(*waiting)
+
+    assert [event["type"] for event in admitted] == ["session.created"] * CAPACITY
+    for event in (one.result() for one in refused):
+        assert (event["type"], event["error"]["code"]) == ("error", "resource_exhausted")
+        assert event["error"]["retryable"] is True
