@@ -140,3 +140,29 @@ def test_a_glimpse_at_audio_that_is_sealed_is_dropped(order: str) -> None:
     driver.do(ear.commit("item_1", 1) if order == "commit" else ear.clear(1))
     assert job in driver.dropped
     assert ear.recognised(job, "old", 0.1) == []
+
+
+def test_more_words_than_a_short_sound_can_hold_are_none() -> None:
+    driver = watched((1024, 1216))
+    driver.hear(1216 + PAUSE_MS)
+    driver.recognise("I'm not a good guy.")
+    driver.hear(1000)
+
+    assert grown(driver)[-1].transcript == ""
+    assert driver.events[-1] == TurnEnded(1728, "")
+
+
+@pytest.mark.parametrize(("ms", "words"), [(320, "No, I"), (192, "I see."), (992, "a b c d e f")])
+def test_short_answers_are_words(ms: int, words: str) -> None:
+    driver = Driver((1024, 1024 + ms))
+    driver.hear(1024 + ms + PAUSE_MS)
+    driver.recognise(words)
+    assert driver.events[-1] == TurnDrafted(words)
+
+
+def test_the_words_of_long_speech_are_not_counted() -> None:
+    watch = SpeechWatch()
+    assert watch.most_words() is None
+    for _ in range(1000 // FRAME_MS + 1):
+        watch.add(0.1)
+    assert watch.most_words() is None

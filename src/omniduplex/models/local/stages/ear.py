@@ -31,6 +31,7 @@ from omniduplex.models.local.stages.turns import (
     PendingWords,
     Recognise,
     Tell,
+    only_plausible,
 )
 
 SAMPLES_PER_MS = VAD_RATE // 1000
@@ -169,12 +170,13 @@ class Ear:
         """Take the words of a recognition that took this many seconds."""
         if job == self._watch.job:
             self._watch.job = None
+            words = only_plausible(words, self._watch.most_words())
             self._take_words(" ".join(part for part in (self._settled(), words) if part))
             return self._flush()
         recognition = self._waiting.pop(job, None)
         if recognition is None:
             return []
-        recognition.words, recognition.took_s = words, took_s
+        recognition.take(words, took_s)
         turn = self._turn
         if turn and turn.recognition is recognition:
             self._take_words(turn.transcript())
@@ -315,7 +317,8 @@ class Ear:
 
     def _recognise(self, turn: OpenTurn, stop: int) -> PendingWords:
         job = self._new_job()
-        recognition = PendingWords(stop, job)
+        most_words = self._watch.most_words() if turn.settled_to == turn.start else None
+        recognition = PendingWords(stop, job, most_words=most_words)
         self._waiting[job] = recognition
         turn.recognition = recognition
         self._actions.append(Recognise(job, self._audio.read(turn.settled_to, stop)))

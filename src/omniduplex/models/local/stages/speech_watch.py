@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from omniduplex.audio.vad import FRAME_SAMPLES, VAD_RATE
+from omniduplex.models.local.asr import MAX_WORDS_PER_S
 from omniduplex.models.local.messages import SpeechGrew
 
 FRAME_MS = FRAME_SAMPLES * 1000 // VAD_RATE
@@ -13,6 +14,8 @@ ASK_FIRST = 10
 ASK_EVERY = 13
 # Who has talked over an answer for so long is judged; reading on would only cost the CPU.
 ASK_LAST = 96
+SHORT_S = 1.0
+LEAST_WORDS = 2
 QUIETEST = 1e-5  # -100 dBFS: digital silence that a detector takes for speech
 
 
@@ -55,6 +58,16 @@ class SpeechWatch:
         mean = math.sqrt(self._energy / self._frames) if self._frames else 0.0
         level = 20 * math.log10(max(mean, QUIETEST))
         return SpeechGrew(self._frames * FRAME_MS, round(level, 1), self.words)
+
+    def most_words(self) -> int | None:
+        """How many words so short an utterance can have; a recogniser hears more in a cough.
+
+        None for a long one: it has sounds that the detector does not count, so nothing is sure.
+        """
+        seconds = self._frames * FRAME_MS / 1000
+        if not 0 < seconds < SHORT_S:
+            return None
+        return max(LEAST_WORDS, 1 + int(seconds * MAX_WORDS_PER_S))
 
     def drop_job(self) -> int | None:
         """Want the words of the recognition under way no more; its number, if there is one."""

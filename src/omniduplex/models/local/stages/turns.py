@@ -45,6 +45,11 @@ class Tell:
 Action = Recognise | Judge | Drop | Tell
 
 
+def only_plausible(words: str, most: int | None) -> str:
+    """The words, or none if they are more than there can be."""
+    return words if most is None or len(words.split()) <= most else ""
+
+
 @dataclass(slots=True)
 class PendingWords:
     """A job and its words, once they are known; `stop` is where its audio ends, in samples."""
@@ -55,6 +60,12 @@ class PendingWords:
     took_s: float = 0.0
     failure: str = ""
     """Why there are no words and never will be."""
+    most_words: int | None = None
+    """More words than these are none."""
+
+    def take(self, words: str, took_s: float) -> None:
+        """They are known now."""
+        self.words, self.took_s = only_plausible(words, self.most_words), took_s
 
 
 @dataclass(slots=True)
