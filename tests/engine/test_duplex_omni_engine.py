@@ -12,7 +12,10 @@ from omniduplex.config.errors import ConfigError
 from omniduplex.config.pipeline import DuplexSessionRuntimeConfig, PipelineConfig
 from omniduplex.engine.duplex.link import DuplexSessionLink
 from omniduplex.engine.duplex_omni_engine import DuplexOmniEngine
+from omniduplex.engine.turn_plugin import TurnFeatures
+from omniduplex.engine.turns import SpeechRequest, TurnRefused
 from omniduplex.protocol.duplex import (
+    ConversationCreated,
     Dialect,
     DuplexError,
     DuplexEvent,
@@ -45,6 +48,7 @@ class Door:
         link = DuplexSessionLink(name, LIMITS)
         await self.engine.open_session(link, CONFIG)
         assert isinstance(await link.output.get(), SessionCreated)
+        assert isinstance(await link.output.get(), ConversationCreated)
         assert isinstance(await link.output.get(), SessionUpdated)
         return link
 
@@ -143,3 +147,10 @@ def test_a_shutdown_closes_the_sessions() -> None:
 def test_only_duplex_models_have_sessions(deployed: PipelineConfig, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         DuplexOmniEngine(deployed)
+
+
+def test_a_model_without_a_turn_plugin_takes_no_turns() -> None:
+    engine = DuplexOmniEngine(echo())
+    assert engine.turn_features == TurnFeatures()
+    with pytest.raises(TurnRefused, match="takes no SpeechRequest"):
+        next(engine.stream(SpeechRequest(text="hello")))

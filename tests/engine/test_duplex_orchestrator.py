@@ -63,7 +63,8 @@ class Engine:
     async def open(self, name: str) -> None:
         self.links[name] = link = DuplexSessionLink(name, LIMITS)
         await self.orchestrator.manager.open(link, LISTENING)
-        assert kinds(await read_now(link)) == ["SessionCreated", "SessionUpdated"]
+        opening = ["SessionCreated", "ConversationCreated", "SessionUpdated"]
+        assert kinds(await read_now(link)) == opening
 
     async def events(self, name: str) -> list[str]:
         return kinds(await read_now(self.links[name]))
