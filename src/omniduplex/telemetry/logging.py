@@ -1,4 +1,4 @@
-"""Standard logging that says on every line which session and epoch it is about."""
+"""Standard logging in which a line about a session says which one, and in which epoch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class LogContext(msgspec.Struct, frozen=True):
     """The session that the current task works for; an empty id is none."""
 
     session_id: str = ""
-    epoch: int = 0
+    epoch: int | None = None
+    """None outside of the engine, where nobody knows it."""
 
 
 class LogSettings(msgspec.Struct, frozen=True):
@@ -36,18 +37,13 @@ _context: contextvars.ContextVar[LogContext] = contextvars.ContextVar(
 
 
 @contextlib.contextmanager
-def session_context(session_id: str, epoch: int = 0) -> Iterator[None]:
+def session_context(session_id: str, epoch: int | None = None) -> Iterator[None]:
     """What is logged inside belongs to this session."""
     token = _context.set(LogContext(session_id, epoch))
     try:
         yield
     finally:
         _context.reset(token)
-
-
-def set_epoch(epoch: int) -> None:
-    """The session of the current context has moved on to this epoch."""
-    _context.set(LogContext(_context.get().session_id, epoch))
 
 
 class SessionFilter(logging.Filter):
@@ -57,9 +53,8 @@ class SessionFilter(logging.Filter):
         context = _context.get()
         record.session_id = context.session_id
         record.epoch = context.epoch
-        record.session_suffix = (
-            f" [{context.session_id} e{context.epoch}]" if context.session_id else ""
-        )
+        epoch = "" if context.epoch is None else f" e{context.epoch}"
+        record.session_suffix = f" [{context.session_id}{epoch}]" if context.session_id else ""
         return True
 
 
@@ -76,7 +71,7 @@ class JsonFormatter(logging.Formatter):
         }
         if session_id := getattr(record, "session_id", ""):
             line["session_id"] = session_id
-            line["epoch"] = getattr(record, "epoch", 0)
+            line["epoch"] = getattr(record, "epoch", None)
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return msgspec.json.encode(line).decode()

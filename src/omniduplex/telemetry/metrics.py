@@ -68,7 +68,9 @@ class ServerMetrics:
             "omniduplex_audio_in_seconds", "Audio taken from clients", registry=registry
         )
         self.audio_out_seconds = Counter(
-            "omniduplex_audio_out_seconds", "Audio given to clients", registry=registry
+            "omniduplex_audio_out_seconds",
+            "Audio given to clients, counted as each response ends",
+            registry=registry,
         )
         self.first_audio_seconds = Histogram(
             "omniduplex_first_audio_seconds",
@@ -78,7 +80,7 @@ class ServerMetrics:
         )
         self.pending_output_bytes = Gauge(
             "omniduplex_pending_output_bytes",
-            "Bytes of events that wait for their clients",
+            "Bytes of events that wait for their clients, as of the last look after sessions",
             registry=registry,
         )
         self.output_overflows = Counter(

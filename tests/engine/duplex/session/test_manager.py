@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import REGISTRY
 from tests.engine.duplex.session.driver import LISTENING, kinds
 from tests.engine.duplex.session.scripted_model import REFUSED_VOICE, ScriptedModel, ScriptedPlugin
 from tests.engine.duplex.session.shell import FakePort, HandExecutor, read_now
@@ -26,6 +27,7 @@ from omniduplex.protocol.duplex import (
 )
 from omniduplex.stages.messages import StageOutput
 
+PENDING = "omniduplex_pending_output_bytes"
 OPENED = ["SessionCreated", "ConversationCreated", "SessionUpdated"]
 LIMITS = DuplexSessionRuntimeConfig(
     max_sessions=2, idle_ttl_s=60.0, max_pending_input_bytes_per_session=1000
@@ -266,6 +268,20 @@ def test_silent_clients_lose_their_sessions() -> None:
         house.manager.reap()
         assert house.manager.slots_taken == 0
         assert isinstance((await read_now(lively))[-1], SessionExpired)
+
+    run(check())
+
+
+def test_output_that_waits_is_shown() -> None:
+    async def check() -> None:
+        house = House()
+        link = await house.open("a")
+        house.manager.reap()
+        assert REGISTRY.get_sample_value(PENDING) == link.output.pending_bytes > 0
+
+        await read_now(link)
+        house.manager.reap()
+        assert REGISTRY.get_sample_value(PENDING) == 0
 
     run(check())
 

@@ -42,6 +42,7 @@ from omniduplex.protocol.duplex import (
     SessionExpired,
 )
 from omniduplex.stages.messages import StageOutput
+from omniduplex.telemetry.logging import SessionFilter
 from omniduplex.telemetry.metrics import METRICS
 from omniduplex.telemetry.tracing import default_tracer
 
@@ -229,6 +230,7 @@ def test_a_reader_that_keeps_up_loses_nothing() -> None:
 
 
 def test_a_bug_ends_its_session_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.handler.addFilter(SessionFilter())
     broken, other = Shell(model=BrokenModel("project")), Shell()
     broken.runner.post(StageResult(0, StageOutput("any")))
     events = read(broken.link)
@@ -236,6 +238,7 @@ def test_a_bug_ends_its_session_and_no_other(caplog: pytest.LogCaptureFixture) -
     assert events[-1].reason == "internal_error"
     assert broken.ended == ["internal_error"]
     assert "a bug" in caplog.text
+    assert [vars(record)["session_id"] for record in caplog.records] == ["s1"]
 
     read(other.link)
     other.runner.post(Heartbeat())

@@ -113,6 +113,11 @@ class DuplexEngineSession:
         return self._core.config
 
     @property
+    def heard_ms(self) -> float:
+        """How much audio of the client was taken, in ms."""
+        return self._input.heard_ms
+
+    @property
     def closed(self) -> bool:
         """Whether the closing event was emitted."""
         return self._core.state == "closed"

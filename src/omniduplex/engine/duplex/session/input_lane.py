@@ -73,7 +73,8 @@ class InputLane:
         self._decoder: InputDecoder | None = None
         self._held = HeldCommands()
         self._overlap = Overlap(core, output)
-        self._heard_ms = 0.0
+        self.heard_ms = 0.0
+        """Audio that was heard since the session began."""
 
     @property
     def speaking(self) -> bool:
@@ -136,7 +137,7 @@ class InputLane:
         rate = self._core.plugin.input_rate_hz
         length_ms = duration_ms(len(pcm), rate)
         self._turn.buffered_ms += length_ms
-        self._heard_ms += length_ms
+        self.heard_ms += length_ms
         if not self._turn.speech:
             self._turn.speech = is_speech(command, pcm, self._core.config.overlap_silence_rms)
         if self._turn.started and self._core.config.overlap_policy == "adaptive":
@@ -243,18 +244,18 @@ class InputLane:
         core = self._core
         since = core.now if core.idle.since is None else core.idle.since
         core.idle.over()
-        start_ms = max(0.0, self._heard_ms - (core.now - since) * 1000)
+        start_ms = max(0.0, self.heard_ms - (core.now - since) * 1000)
         item_id = self._item_id()
         self._turn = OpenTurn()
         core.emit(
             TimeoutTriggered(
-                audio_start_ms=int(start_ms), audio_end_ms=int(self._heard_ms), item_id=item_id
+                audio_start_ms=int(start_ms), audio_end_ms=int(self.heard_ms), item_id=item_id
             )
         )
         silence = CommittedTurn(
             item_id=item_id,
             transcript="",
-            audio_ms=self._heard_ms - start_ms,
+            audio_ms=self.heard_ms - start_ms,
             is_speech=False,
             silence_answered=True,
         )
@@ -312,7 +313,7 @@ class InputLane:
         if tail:
             length_ms = duration_ms(len(tail), self._core.plugin.input_rate_hz)
             self._turn.buffered_ms += length_ms
-            self._heard_ms += length_ms
+            self.heard_ms += length_ms
             self._core.run(self._core.model.plan_append(self._core.fence, tail))
 
     def _wants_response(self, command: Commit | InputCommit) -> bool:

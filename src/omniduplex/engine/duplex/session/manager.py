@@ -211,5 +211,7 @@ class DuplexSessionManager:
 
     def reap(self) -> None:
         """Let every session see what time it is."""
+        pending = sum(link.output.pending_bytes for link in self._links.values())
+        METRICS.pending_output_bytes.set(pending)
         for runner in tuple(self._runners.values()):
             runner.post(Tick())

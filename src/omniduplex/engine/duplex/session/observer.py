@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec import UnsetType
 from opentelemetry.trace import Span, Tracer
 
 from omniduplex.protocol.duplex import (
@@ -9,6 +10,7 @@ from omniduplex.protocol.duplex import (
     DuplexEvent,
     ResponseCreated,
     ResponseDone,
+    ResponseFacts,
     SpeechStopped,
 )
 from omniduplex.telemetry import tracing
@@ -26,6 +28,12 @@ class SessionObserver:
         self._span = tracing.start_session_span(tracer, session_id, model)
         self._response: Span | None = None
         self._turn_ended_at: float | None = None
+        self._heard_ms = 0.0
+
+    def heard(self, total_ms: float) -> None:
+        """The session has taken so much audio since it began."""
+        self._metrics.audio_in_seconds.inc((total_ms - self._heard_ms) / 1000)
+        self._heard_ms = total_ms
 
     def saw(self, event: DuplexEvent, now: float) -> None:
         """An event is on its way to the client; `now` in seconds."""
@@ -56,6 +64,7 @@ class SessionObserver:
     def _response_done(self, event: ResponseDone) -> None:
         status = event.response.status
         self._metrics.responses.labels(status=status).inc()
+        self._count_audio(event.response.facts)
         details = event.response.status_details
         reason = details.reason if details is not None and details.reason else ""
         if status == "cancelled" and reason in ("turn_detected", "barge_in"):
@@ -66,6 +75,10 @@ class SessionObserver:
         if status == "cancelled":
             tracing.cancelled(span, reason)
         tracing.end_span(span, error=reason if status == "failed" else "")
+
+    def _count_audio(self, facts: ResponseFacts | UnsetType) -> None:
+        if not isinstance(facts, UnsetType) and not isinstance(facts.playback, UnsetType):
+            self._metrics.audio_out_seconds.inc(facts.playback.sent_ms / 1000)
 
     def overflowed(self) -> None:
         """The client reads too slowly."""

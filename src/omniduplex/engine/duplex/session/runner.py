@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from omniduplex.engine.duplex.contracts import Abort, DuplexStagePort, Submit
@@ -36,6 +37,7 @@ from omniduplex.protocol.duplex import (
     SessionClosed,
 )
 from omniduplex.stages.errors import StageUnavailable
+from omniduplex.telemetry.logging import session_context
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +96,8 @@ class DuplexSessionRunner:
     def start(self) -> None:
         """Open the session."""
         self._handling = True
-        self._execute(self._session.open(self._clock()))
+        with self._log_context():
+            self._execute(self._session.open(self._clock()))
         self._drain()
 
     def post(self, item: SessionInput) -> None:
@@ -108,16 +111,24 @@ class DuplexSessionRunner:
         try:
             while self._queue:
                 item = self._queue.popleft()
-                try:
-                    self._execute(self._session.handle(item, self._clock()))
-                except Exception:
-                    self._fail(item)
+                with self._log_context():
+                    self._handle(item)
         finally:
             self._handling = False
 
+    def _handle(self, item: SessionInput) -> None:
+        try:
+            self._execute(self._session.handle(item, self._clock()))
+        except Exception:
+            self._fail(item)
+        self._observer.heard(self._session.heard_ms)
+
+    def _log_context(self) -> AbstractContextManager[None]:
+        return session_context(self._session.session_id, self._session.epoch)
+
     def _fail(self, item: SessionInput) -> None:
         """A bug in handling an input ends this session and no other."""
-        logger.exception("session %s failed on %s", self._session.session_id, type(item).__name__)
+        logger.exception("the session failed on %s", type(item).__name__)
         if self._session.closed:
             self._close_by_force("internal_error")
         else:
