@@ -91,11 +91,6 @@ class SessionAttachment:
         """The session's id."""
         return self._session.session_id
 
-    @property
-    def is_resumable(self) -> bool:
-        """Whether the session waits for its client when its connection is gone."""
-        return self._credential is not None
-
     # -- events out ---------------------------------------------------------------------------
 
     async def pump(self) -> None:

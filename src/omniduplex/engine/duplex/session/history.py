@@ -82,11 +82,6 @@ class History:
     def __contains__(self, item_id: object) -> bool:
         return item_id in self._entries
 
-    @property
-    def last_id(self) -> str | None:
-        """The id of the newest item."""
-        return self._order[-1] if self._order else None
-
     def get(self, item_id: str) -> HistoryEntry:
         """The entry of an item.
 
