@@ -98,9 +98,9 @@ def test_long_speech_without_known_words_strikes(driver: SessionDriver) -> None:
 def test_an_interruption_known_only_at_its_end_is_a_turn(driver: SessionDriver) -> None:
     answering(driver)
     driver.user_speaks()
-    driver.user_turn_ends("And then?")
+    driver.user_turn_ends("And then what happened?")
     assert driver.last(ResponseDone).response.status == "cancelled"
-    assert driver.said[-1] == ("user", "And then?")
+    assert driver.said[-1] == ("user", "And then what happened?")
     assert driver.open_responses == ["resp_2"]
 
 

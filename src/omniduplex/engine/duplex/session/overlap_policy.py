@@ -74,21 +74,10 @@ SHORT_ACK_PHRASES = frozenset(
 TICS = frozenset(["um", "uh", "er", "erm", "ah", "oh", "ugh", "ha", "haha", "hm", "huh", "eh"])
 # Words that mean an interruption however short.
 COMMANDS = frozenset(
-    [
-        "stop",
-        "wait",
-        "no",
-        "hold",
-        "hey",
-        "sorry",
-        "pause",
-        "enough",
-        "quiet",
-        "cancel",
-        "shut",
-        "excuse",
-    ]
+    ["stop", "wait", "hold", "pause", "enough", "quiet", "cancel", "shut", "excuse", "halt"]
 )
+MANY_WORDS = 3
+"""So many words in a short sound are speech; a recogniser hears one or two in any hum."""
 
 QUIET_DB = 12.0
 """Speech this much below the user's usual level is not meant for us (dB)."""
@@ -148,6 +137,10 @@ def _by_words(view: OverlapView, spoken: list[str]) -> Verdict:
     if all(word in TICS or word in SHORT_ACKS for word in spoken):
         # Also no words at all: a cough that passed for speech.
         return Verdict("drop" if view.ended else "listen", "silence_or_noise")
+    if any(word in COMMANDS for word in spoken) or len(spoken) >= MANY_WORDS:
+        return Verdict("barge_in", "overlap_transcript")
+    if view.speech_ms <= view.short_ack_ms:
+        return Verdict("listen", "short_ack")
     return Verdict("barge_in", "overlap_transcript")
 
 
