@@ -25,10 +25,10 @@ from omniduplex.protocol.duplex import (
     SessionPatch,
     UpdateSession,
 )
-from omniduplex.protocol.duplex.beta_dialect import _BETA, _NOT_BETA
+from omniduplex.protocol.duplex.beta_dialect import BETA_PROJECTIONS, NOT_BETA
 from omniduplex.protocol.duplex.codec import FIELD_ALIASES, ROUTED_SIGNALS, TYPE_ALIASES
-from omniduplex.protocol.duplex.dialects import _NOT_DUPLEX
-from omniduplex.protocol.duplex.openai_dialect import _NOT_OPENAI
+from omniduplex.protocol.duplex.dialects import NOT_DUPLEX
+from omniduplex.protocol.duplex.openai_dialect import NOT_OPENAI
 from omniduplex.protocol.realtime import beta_events
 
 StructType = type[msgspec.Struct]
@@ -48,7 +48,7 @@ SIMPLE = {
 # What the beta calls events that are called otherwise now.
 _BETA_NAMES: dict[StructType, str] = {
     current: twin.__struct_config__.tag
-    for current in _BETA
+    for current in BETA_PROJECTIONS
     if (twin := getattr(beta_events, current.__name__, None)) is not None
     and twin.__struct_config__.tag != current.__struct_config__.tag
 }
@@ -155,9 +155,9 @@ def tier(kind: StructType) -> int:
 
 def dialects_of(event: StructType) -> tuple[str, ...]:
     """Name the dialects that show this server event."""
-    in_openai = event not in _NOT_OPENAI
-    in_beta = event not in _NOT_BETA and (in_openai or event in _BETA)
-    shown = {"OpenAI": in_openai, "beta": in_beta, "duplex": event not in _NOT_DUPLEX}
+    in_openai = event not in NOT_OPENAI
+    in_beta = event not in NOT_BETA and (in_openai or event in BETA_PROJECTIONS)
+    shown = {"OpenAI": in_openai, "beta": in_beta, "duplex": event not in NOT_DUPLEX}
     return tuple(name for name, is_shown in shown.items() if is_shown)
 
 

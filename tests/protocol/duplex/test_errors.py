@@ -37,7 +37,7 @@ def test_every_raised_code_is_in_the_table() -> None:
     raised = list(raised_codes())
     assert len(raised) > 10
     assert [where for where, code in raised if code not in ERROR_KINDS] == []
-    assert {*codec._FIELD_CODES.values(), *codec._COMMAND_CODES.values()} <= set(ERROR_KINDS)
+    assert {*codec.FIELD_CODES.values(), *codec.COMMAND_CODES.values()} <= set(ERROR_KINDS)
 
 
 def test_the_openai_names_rename_codes_that_exist() -> None:

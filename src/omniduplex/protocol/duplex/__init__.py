@@ -7,7 +7,6 @@ from omniduplex.protocol.duplex.codec import (
     decode_event,
     encode_command,
     encode_event,
-    encode_flat_error,
     error_event,
     resolve_signal,
 )
@@ -355,7 +354,6 @@ __all__ = [
     "default_config",
     "encode_command",
     "encode_event",
-    "encode_flat_error",
     "error_event",
     "format_object",
     "is_g711",

@@ -47,15 +47,15 @@ from omniduplex.protocol.realtime.events import (
 from omniduplex.protocol.realtime.items import Item
 
 # What the API says since its beta.
-_NOT_BETA: frozenset[type[RealtimeEvent]] = frozenset({ItemAdded, ItemDone, TimeoutTriggered})
+NOT_BETA: frozenset[type[RealtimeEvent]] = frozenset({ItemAdded, ItemDone, TimeoutTriggered})
 _PART_TYPES = {"output_audio": "audio", "output_text": "text"}
 
 
 def project_beta(event: DuplexEvent) -> RealtimeEvent | None:
     """Render an event for a client of the beta; None when the beta has no such event."""
-    if type(event) in _NOT_BETA:
+    if type(event) in NOT_BETA:
         return None
-    projection = _BETA.get(type(event))
+    projection = BETA_PROJECTIONS.get(type(event))
     return project_openai(event) if projection is None else projection(event)
 
 
@@ -146,7 +146,7 @@ def _as_it_is(event: RealtimeEvent) -> RealtimeEvent:
     return event
 
 
-_BETA: dict[type[Any], Callable[[Any], RealtimeEvent]] = {
+BETA_PROJECTIONS: dict[type[Any], Callable[[Any], RealtimeEvent]] = {
     SessionCreated: _created,
     SessionUpdated: _updated,
     ConversationCreated: _as_it_is,

@@ -65,7 +65,7 @@ ROUTED_SIGNALS = frozenset(
     }
 )
 
-_FIELD_CODES = {
+FIELD_CODES = {
     "format": "unsupported_audio_format",
     "input_audio_format": "unsupported_audio_format",
     "output_audio_format": "unsupported_audio_format",
@@ -74,7 +74,7 @@ _FIELD_CODES = {
     "video_frames": "invalid_video_frames",
     "max_slice_nums": "invalid_video_frames",
 }
-_COMMAND_CODES = {
+COMMAND_CODES = {
     "session.event_ack": "invalid_event_ack",
     "session.resume": "invalid_session_resume",
 }
@@ -190,12 +190,8 @@ def error_event(error: DuplexError) -> ErrorEvent:
     )
 
 
-def encode_flat_error(error: DuplexError) -> str:
-    """Render a refusal that comes before any session, in the duplex dialect's flat shape."""
-    return _encode({"type": "error", "error": error.message, "code": error.code}).decode()
-
-
 def _read_flat_error(message: str, code: str) -> ErrorEvent:
+    """The shape in which other servers of the contract refuse before there is a session."""
     kind = ERROR_KINDS.get(code)
     error_class = kind.error_class if kind else "invalid_request_error"
     return ErrorEvent(error=ErrorDetails(type=error_class, code=code, message=message))
@@ -327,10 +323,10 @@ def _code(wire_type: str, path: str, sentence: str) -> str:
     if path == "item_id" and wire_type.startswith("conversation.item."):
         return "missing_item_id"
     for name in path.split("."):
-        code = _FIELD_CODES.get(name.partition("[")[0])
+        code = FIELD_CODES.get(name.partition("[")[0])
         if code:
             return code
-    return _COMMAND_CODES.get(wire_type, "bad_event")
+    return COMMAND_CODES.get(wire_type, "bad_event")
 
 
 def _quote(text: str) -> str:

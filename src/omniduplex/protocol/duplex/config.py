@@ -12,6 +12,8 @@ OverlapPolicy = Literal["listen_only", "barge_in_on_speech", "adaptive"]
 PlaybackCommitPolicy = Literal["ack_only", "commit_all_on_done"]
 Modality = Literal["text", "audio"]
 
+DEFAULT_IDLE_TIMEOUT_S = 300.0
+
 
 class Dialect(enum.Enum):
     """How one connection's events are rendered, and whose defaults hold."""
@@ -68,7 +70,7 @@ class DuplexSessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     max_output_tokens: int | None = None
     speed: float | None = None
-    idle_timeout_s: float = 300.0
+    idle_timeout_s: float = DEFAULT_IDLE_TIMEOUT_S
     overlap_policy: OverlapPolicy = "listen_only"
     overlap_short_ack_ms: float = 700
     overlap_barge_in_ms: float = 1200

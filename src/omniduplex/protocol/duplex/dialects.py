@@ -25,7 +25,7 @@ from omniduplex.protocol.realtime.conversation_events import (
 from omniduplex.protocol.realtime.events import RateLimitsUpdated, RealtimeEvent
 
 # The contract fixes the order and number of the events around these, and does not have them.
-_NOT_DUPLEX: frozenset[type[RealtimeEvent]] = frozenset(
+NOT_DUPLEX: frozenset[type[RealtimeEvent]] = frozenset(
     {ConversationCreated, TranscriptionDelta, OutputStarted, OutputStopped}
 )
 
@@ -42,7 +42,7 @@ def project(event: DuplexEvent, dialect: Dialect) -> RealtimeEvent | None:
 
 
 def _project_duplex(event: DuplexEvent) -> RealtimeEvent | None:
-    if type(event) in _NOT_DUPLEX:
+    if type(event) in NOT_DUPLEX:
         return None
     projection = _DUPLEX.get(type(event))
     return event if projection is None else projection(event)

@@ -76,7 +76,7 @@ _CANCEL_REASONS = {
 _INCOMPLETE_REASONS = ("max_output_tokens", "content_filter")
 
 # Ours alone, or the beta twin of an event that is sent anyway: a GA client would choke on them.
-_NOT_OPENAI: frozenset[type[RealtimeEvent]] = frozenset(
+NOT_OPENAI: frozenset[type[RealtimeEvent]] = frozenset(
     {
         HeartbeatAck,
         SessionClosed,
@@ -99,7 +99,7 @@ _NOT_OPENAI: frozenset[type[RealtimeEvent]] = frozenset(
 
 def project_openai(event: DuplexEvent) -> RealtimeEvent | None:
     """Render an event for a stock client; None when the API has no such event."""
-    if type(event) in _NOT_OPENAI:
+    if type(event) in NOT_OPENAI:
         return None
     projection = _OPENAI.get(type(event))
     return event if projection is None else projection(event)

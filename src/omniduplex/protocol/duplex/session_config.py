@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, structs
 
 from omniduplex.protocol.duplex.config import (
+    DEFAULT_IDLE_TIMEOUT_S,
     AudioFormat,
     Dialect,
     DuplexSessionConfig,
@@ -28,7 +29,6 @@ from omniduplex.protocol.duplex.turn_detection import (
     patch_turn_detection,
 )
 
-DEFAULT_IDLE_TIMEOUT_S = 300.0
 # Beyond what any model can say in one response; keeps the number printable everywhere.
 _MAX_TOKENS = 2**31 - 1
 _UNLIMITED = ("inf", "infinity", "unlimited")
