@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from omniduplex.clients.clock import Clock
 from omniduplex.clients.errors import DuplexConnectionError
 from omniduplex.clients.recording import CloseFrame, Conversation, Entry, Header
-from omniduplex.clients.replay_progress import Progress, chosen_id, wire_type
+from omniduplex.clients.replay_progress import Progress, chosen_id, message_type
 from omniduplex.clients.websocket import MAX_MESSAGE_BYTES
 
 # RFC 6455, section 7.4.1: codes that tell of a connection's end and are never sent.
@@ -161,7 +161,7 @@ class Replay:
     async def _catch_up(self, entry: Entry) -> bool:
         """Wait for what the client had seen; whether there was any waiting."""
         event = {} if entry.event is UNSET else entry.event
-        name = wire_type(event) or "a message"
+        name = message_type(event) or "a message"
         if name == _AUDIO:
             return await self._catch_up_audio()
         if not self._lacks() and not self._unborn(event):
@@ -209,7 +209,7 @@ class Replay:
 
     def _as_live(self, event: dict[str, Any]) -> dict[str, Any]:
         live: dict[str, Any] = {name: self._live_value(value) for name, value in event.items()}
-        if wire_type(event) == "session.event_ack":
+        if message_type(event) == "session.event_ack":
             sequence = event.get("server_event_seq")
             # As far behind as it was: what is beyond the recording's last event was wrong there.
             if isinstance(sequence, int) and 0 <= sequence <= self._seen.head:

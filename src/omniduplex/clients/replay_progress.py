@@ -30,7 +30,7 @@ class Progress:
 
     def add(self, event: dict[str, Any], chosen: Collection[str]) -> None:
         """Take an event; ids that the client itself has chosen are none of the server's."""
-        self.counts[wire_type(event)] += 1
+        self.counts[message_type(event)] += 1
         sequence = event.get("server_event_seq")
         if isinstance(sequence, int):
             self.head = max(self.head, sequence)
@@ -60,7 +60,7 @@ class Progress:
         return lacking
 
 
-def wire_type(event: dict[str, Any]) -> str:
+def message_type(event: dict[str, Any]) -> str:
     """Return an event's type, empty when it has none."""
     name = event.get("type")
     return name if isinstance(name, str) else ""
@@ -70,7 +70,7 @@ def chosen_id(command: dict[str, Any]) -> str | None:
     """Return the id that a client gives to the item which it creates."""
     item = command.get("item")
     name = item.get("id") if isinstance(item, dict) else None
-    is_creation = wire_type(command) == "conversation.item.create"
+    is_creation = message_type(command) == "conversation.item.create"
     return name if is_creation and isinstance(name, str) else None
 
 

@@ -33,7 +33,7 @@ def make_session_pool(stage: StageConfig) -> StagePool:
 
 
 class DuplexOrchestrator(Orchestrator, DuplexStagePort):
-    """Hands session-owned stage outputs to their sessions; all else is turn-based as before."""
+    """Hands session-owned stage outputs to their sessions; all others belong to turns."""
 
     def __init__(
         self,

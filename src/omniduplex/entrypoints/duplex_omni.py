@@ -109,7 +109,7 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
         return self._engine.capabilities
 
     async def open_session(self, config: DuplexSessionConfig | None = None) -> DuplexSessionHandle:
-        """Open a session; its first events are `SessionCreated` and `SessionUpdated`.
+        """Open a session: `SessionCreated`, `ConversationCreated`, `SessionUpdated` come first.
 
         Raises:
             DuplexError: `resource_exhausted` when all slots are taken, or what the model refuses.

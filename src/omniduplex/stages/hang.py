@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+
+from omniduplex.stages.timers import CallLater, Timer
 
 # The wait is cut into as many parts: when this process itself was held up, at most the one part
 # that ran meanwhile counts, and the worker's answer is read before the next one ends.
 PARTS = 4
 
 
-class Timer(Protocol):
-    """Something that was to happen; `asyncio.TimerHandle` is one."""
-
-    def cancel(self) -> None: ...
-
-
 class HangWatch:
     """Asks a worker whether it has done what it was given, one question at a time.
 
     `ask` sends the question behind the work; `on_hang` is called, once, when no answer comes
-    within `timeout_s`. A timeout of 0 asks nothing. `call_later` is that of an event loop.
+    within `timeout_s`. A timeout of 0 asks nothing.
     """
 
     def __init__(
         self,
         timeout_s: float,
         *,
-        call_later: Callable[[float, Callable[[], None]], Timer],
+        call_later: CallLater,
         ask: Callable[[], None],
         on_hang: Callable[[], None],
     ) -> None:

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from omniduplex.benchmarks.wer import normalise_words, word_error_rate
 from omniduplex.clients.recording import Conversation, Entry
-from omniduplex.clients.replay_progress import wire_type
+from omniduplex.clients.replay_progress import message_type
 
 # Which field of an event holds words that are final.
 _WORDS = {
@@ -52,7 +52,7 @@ class Thread:
 
     def add(self, event: dict[str, Any]) -> None:
         """Take the next event; of deltas, the first is a step and all are counted."""
-        name = wire_type(event)
+        name = message_type(event)
         if name.endswith(".delta"):
             self.deltas[name] += 1
             if self.deltas[name] > 1:

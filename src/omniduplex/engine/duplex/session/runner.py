@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
-from typing import Protocol
 
 from omniduplex.engine.duplex.contracts import Abort, DuplexStagePort, Submit
 from omniduplex.engine.duplex.link import DuplexSessionLink
@@ -37,22 +36,12 @@ from omniduplex.protocol.duplex import (
     SessionClosed,
 )
 from omniduplex.stages.errors import StageUnavailable
+from omniduplex.stages.timers import CallLater, Timer
 from omniduplex.telemetry.logging import session_context
 
 logger = logging.getLogger(__name__)
 
 CallSoon = Callable[[Callable[[], None]], object]
-
-
-class Timer(Protocol):
-    """A call that is due later."""
-
-    def cancel(self) -> None:
-        """Let it not happen."""
-
-
-CallLater = Callable[[float, Callable[[], None]], Timer]
-"""Has a function called on the engine loop after so many seconds."""
 
 
 class DuplexSessionRunner:
