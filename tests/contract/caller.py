@@ -15,6 +15,12 @@ PATHS = {
     "openai": "/v1/realtime?model=gpt-realtime",
     "beta": "/v1/realtime?model=gpt-4o-realtime-preview",
 }
+# The last event that comes before the client has said anything.
+OPENED = {
+    "duplex": "session.updated",
+    "openai": "session.created",
+    "beta": "conversation.created",
+}
 RATES_HZ = {"duplex": 16_000, "openai": 24_000, "beta": 24_000}
 LOOK_UP = {"type": "function", "name": "look_up", "parameters": {"type": "object"}}
 SET_ALARM = {"type": "function", "name": "set_alarm", "parameters": {"type": "object"}}
@@ -129,5 +135,5 @@ def call(base: str, dialect: str) -> Iterator[Caller]:
     headers = {"OpenAI-Beta": "realtime=v1"} if dialect == "beta" else {}
     with Talk(base, PATHS[dialect], additional_headers=headers) as talk:
         caller = Caller(talk, dialect)
-        caller.until("session.updated")
+        caller.until(OPENED[dialect])
         yield caller

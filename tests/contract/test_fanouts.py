@@ -9,8 +9,8 @@ pytestmark = pytest.mark.e2e
 
 OPENING = {
     "duplex": ["session.created", "session.updated"],
-    "openai": ["session.created", "session.updated"],
-    "beta": ["session.created", "conversation.created", "session.updated"],
+    "openai": ["session.created"],
+    "beta": ["session.created", "conversation.created"],
 }
 ITEM = {
     "duplex": [

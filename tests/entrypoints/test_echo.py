@@ -97,7 +97,7 @@ def test_after_a_bad_event_the_next_question_is_answered(base: str, name: str) -
 
 def test_server_vad_answers_an_openai_client(base: str) -> None:
     with Talk(base, "/v1/realtime?model=gpt-realtime") as talk:
-        talk.until("session.updated")
+        talk.until("session.created")
         say(talk, 1.0)
         say(talk, 2.0, hz=0)
         types = [event["type"] for event in talk.until("response.done")]
@@ -109,7 +109,7 @@ def test_server_vad_answers_an_openai_client(base: str) -> None:
 def test_the_sequence_has_no_gap_across_dialects(base: str) -> None:
     for path in ("/v1/realtime", "/v1/duplex?model=m"):
         with Talk(base, path) as talk:
-            events = talk.until("session.updated") + ask(talk)
+            events = talk.until("session.created") + ask(talk)
         numbers = [event["server_event_seq"] for event in events]
         assert numbers == list(range(1, len(events) + 1))
 
@@ -117,22 +117,22 @@ def test_the_sequence_has_no_gap_across_dialects(base: str) -> None:
 def test_reopening_works_for_ever(base: str) -> None:
     for path in ("/v1/realtime", "/v1/duplex?model=m") * 50:
         with Talk(base, path) as talk:
-            talk.until("session.updated")
+            talk.until("session.created")
             talk.send("session.close")
             assert talk.ends()[1] == 1000
 
 
 def test_a_third_caller_is_refused_until_one_leaves(base: str) -> None:
     with Talk(base, "/v1/realtime") as first, Talk(base, "/v1/realtime") as second:
-        first.until("session.updated")
-        second.until("session.updated")
+        first.until("session.created")
+        second.until("session.created")
         with Talk(base, "/v1/realtime") as third:
             (error,), code, _ = third.ends()
         assert (error["error"]["code"], code) == ("resource_exhausted", 1008)
         second.send("session.close")
         assert second.ends()[1] == 1000
         with Talk(base, "/v1/realtime") as fourth:
-            fourth.until("session.updated")
+            fourth.until("session.created")
 
 
 def test_serve_says_where_to_talk_and_leaves_politely() -> None:

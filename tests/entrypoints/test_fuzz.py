@@ -78,7 +78,7 @@ def turn(talk: Talk) -> list[dict[str, Any]]:
 def test_the_connection_lives_and_answers(path: str, omni: DuplexOmni, serve_app: ServeApp) -> None:
     messages = senseless(random.Random(path))
     with Talk(serve_app(create_app(omni)), path) as talk:
-        events = talk.until("session.updated")
+        events = talk.until("session.created")
         for batch in range(MESSAGES // BATCH):
             for text in itertools.islice(messages, BATCH):
                 talk.socket.send(text)

@@ -35,14 +35,14 @@ def test_b61_memory_files_and_threads_are_flat_over_sessions(
             if number >= WARM_UP and number % SAMPLE_EVERY == 0:
                 samples.append((number, resident_bytes(pid)))
             with Talk(server.http, path) as talk:
-                talk.until("session.updated")
+                talk.until("session.created")
                 converse(talk)
                 if path == PATH:
                     leave(talk)
         assert settles(lambda: open_files(pid), files)
         assert settles(lambda: threads(pid), running)
         with Talk(server.http, path) as talk:
-            talk.until("session.updated")
+            talk.until("session.created")
     numbers, sizes = np.array(samples, dtype=float).T
     slope = float(np.polyfit(numbers, sizes, 1)[0])
     note_figure("bytes_per_session", round(slope))

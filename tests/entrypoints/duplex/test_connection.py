@@ -71,7 +71,7 @@ def test_a_bad_frame_is_told_and_the_next_good_one_works(base: str, name: str) -
 
 def test_a_frame_beyond_the_limit_is_refused_and_the_connection_stays(base: str) -> None:
     with Talk(base, "/v1/realtime") as talk:
-        talk.until("session.updated")
+        talk.until("session.created")
         talk.socket.send("x" * (MAX_EVENT_BYTES + 1))
         error = talk.recv()
         talk.send("session.update", session={"type": "realtime"})
@@ -83,7 +83,7 @@ def test_a_frame_beyond_the_limit_is_refused_and_the_connection_stays(base: str)
 
 def test_the_openai_dialect_names_errors_as_openai_does(base: str) -> None:
     with Talk(base, "/v1/realtime") as talk:
-        talk.until("session.updated")
+        talk.until("session.created")
         talk.send("response.cancel", event_id="e1")
         error = talk.recv()["error"]
 
@@ -137,9 +137,20 @@ def test_audio_of_a_cancelled_response_is_not_sent_and_takes_no_number(
     assert [delta["server_event_seq"] for delta in deltas] == [3, 4]
 
 
+@pytest.mark.parametrize("beta", [False, True])
+def test_an_update_is_told_to_those_alone_who_asked_for_it(base: str, *, beta: bool) -> None:
+    headers = {"OpenAI-Beta": "realtime=v1"} if beta else {}
+    with Talk(base, "/v1/realtime", additional_headers=headers) as talk:
+        talk.until("session.created")
+        talk.send("session.update", session={"instructions": "be brief"})
+        updated = talk.until("session.updated")
+
+    assert updated[-1]["session"]["instructions"] == "be brief"
+
+
 def test_extensions_switch_the_rendering(base: str) -> None:
     with Talk(base, "/v1/realtime") as talk:
-        talk.until("session.updated")
+        talk.until("session.created")
         talk.send("session.heartbeat")
         talk.send("session.update", session={})
         plain = talk.recv()
@@ -149,7 +160,7 @@ def test_extensions_switch_the_rendering(base: str) -> None:
         ack = talk.recv()
 
     assert "capabilities" not in plain["session"]
-    assert plain["server_event_seq"] == 3
+    assert plain["server_event_seq"] == 2
     assert "capabilities" in updated["session"]
     assert ack["type"] == "session.heartbeat_ack"
     assert ack["server_event_seq"] == updated["server_event_seq"] + 1
@@ -195,7 +206,7 @@ def test_openai_clients_see_only_the_close_frame(base: str) -> None:
         talk.send("session.close")
         events, code, reason = talk.ends()
 
-    assert [event["type"] for event in events] == ["session.created", "session.updated"]
+    assert [event["type"] for event in events] == ["session.created"]
     assert (code, reason) == (1000, "client_close")
 
 

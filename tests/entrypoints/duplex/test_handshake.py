@@ -89,7 +89,7 @@ def test_openai_session_is_created_before_any_client_event(base: str, omni: Fake
 @pytest.mark.e2e
 def test_openai_first_update_is_an_ordinary_update(base: str, omni: FakeOmni) -> None:
     with Talk(base, "/v1/realtime") as talk:
-        talk.until("session.updated")
+        talk.until("session.created")
         talk.send("session.update", session={"type": "realtime", "instructions": "be brief"})
         updated = talk.recv()
 

@@ -107,7 +107,7 @@ def test_no_credential_where_nothing_can_be_resumed(base: str, omni: FakeOmni, p
 
 def test_a_dialect_taken_later_makes_no_session_resumable(base: str, omni: FakeOmni) -> None:
     with Talk(base, "/v1/realtime") as talk:
-        talk.until("session.updated")
+        talk.until("session.created")
         talk.send("session.update", session={"extensions": ["duplex"]})
         assert "resume_token" not in talk.until("session.updated")[-1]
         session = omni.opened.get(timeout=TIMEOUT_S)

@@ -41,6 +41,7 @@ class SessionEventLog:
         self._new_id = new_id
         self._clock = clock
         self._head = 0
+        self._is_opened = False
 
     @property
     def head(self) -> int:
@@ -54,8 +55,8 @@ class SessionEventLog:
 
         `kept` goes to the journal in its stead: what is said once only is not replayed.
         """
-        if isinstance(event, SessionUpdated) and DUPLEX_EXTENSION in event.session.extensions:
-            self.dialect = Dialect.DUPLEX
+        if isinstance(event, SessionUpdated) and self._hides(event):
+            return None
         event_id = f"event_{self._new_id()}"
         text = _render(event, self.dialect, event_id, self._head + 1)
         if text is None:
@@ -66,6 +67,16 @@ class SessionEventLog:
             replay = text if kept is None else _render(kept, self.dialect, event_id, self._head)
             self.journal.record(self._head, replay or "", self._clock())
         return text
+
+    def _hides(self, updated: SessionUpdated) -> bool:
+        """Whether nobody asked for this update: the API knows none that opens a session.
+
+        A client that begins when its settings hold would take it for the answer to its own.
+        """
+        opens, self._is_opened = not self._is_opened, True
+        if DUPLEX_EXTENSION in updated.session.extensions:
+            self.dialect = Dialect.DUPLEX
+        return opens and self.dialect is not Dialect.DUPLEX
 
     def render_at(self, event: DuplexEvent, seq: int) -> str | None:
         """Return the text of an event about one connection, which takes no place of its own."""
