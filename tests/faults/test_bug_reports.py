@@ -1,4 +1,4 @@
-"""Session bugs that others had, by the ids under which we collect them."""
+"""Session bugs that other servers had, each by an id."""
 
 from __future__ import annotations
 
