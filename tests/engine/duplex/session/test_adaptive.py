@@ -98,6 +98,7 @@ def test_long_speech_without_known_words_strikes(driver: SessionDriver) -> None:
 def test_an_interruption_known_only_at_its_end_is_a_turn(driver: SessionDriver) -> None:
     answering(driver)
     driver.user_speaks()
+    progress(driver, 600)
     driver.user_turn_ends("And then what happened?")
     assert driver.last(ResponseDone).response.status == "cancelled"
     assert driver.said[-1] == ("user", "And then what happened?")
@@ -130,7 +131,7 @@ def test_an_interruption_of_what_only_plays_clears_it(driver: SessionDriver) -> 
     answering(driver)
     driver.model_ends()
     driver.user_speaks()
-    progress(driver, 300, "No, the other one")
+    progress(driver, 600, "No, the other one")
     assert driver.last(OutputCleared).response_id == "resp_1"
 
 

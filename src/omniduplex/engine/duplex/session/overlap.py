@@ -80,8 +80,9 @@ class Overlap:
         """The utterance goes on; the start to announce, if it is an interruption by now."""
         if self._withheld is None:
             return None
-        words = progress.transcript or self._progress.transcript
-        self._progress = msgspec.structs.replace(progress, transcript=words)
+        if progress.transcript is None:  # nothing new; an empty one means that no words were heard
+            progress = msgspec.structs.replace(progress, transcript=self._progress.transcript)
+        self._progress = progress
         verdict = judge(self._view())
         if not self._is_answering():
             return self._release()

@@ -77,7 +77,8 @@ COMMANDS = frozenset(
     ["stop", "wait", "hold", "pause", "enough", "quiet", "cancel", "shut", "excuse", "halt"]
 )
 MANY_WORDS = 3
-"""So many words in a short sound are speech; a recogniser hears one or two in any hum."""
+MANY_WORDS_MS = 500.0
+"""So many words in so much sound are speech; a recogniser hears a few in any hum."""
 
 QUIET_DB = 12.0
 """Speech this much below the user's usual level is not meant for us (dB)."""
@@ -137,7 +138,8 @@ def _by_words(view: OverlapView, spoken: list[str]) -> Verdict:
     if all(word in TICS or word in SHORT_ACKS for word in spoken):
         # Also no words at all: a cough that passed for speech.
         return Verdict("drop" if view.ended else "listen", "silence_or_noise")
-    if any(word in COMMANDS for word in spoken) or len(spoken) >= MANY_WORDS:
+    many = len(spoken) >= MANY_WORDS and view.speech_ms >= MANY_WORDS_MS
+    if many or any(word in COMMANDS for word in spoken):
         return Verdict("barge_in", "overlap_transcript")
     if view.speech_ms <= view.short_ack_ms:
         return Verdict("listen", "short_ack")
