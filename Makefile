@@ -44,7 +44,8 @@ docs: install-dev ## write docs/errors.md and docs/wire.md from the types
 	$(BIN)/python scripts/generate_docs.py
 
 clean: ## remove .venv, results and caches (not the models' weights)
-	rm -rf .venv .venv-interop tests/interop/node/node_modules out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	rm -rf .venv .venv-interop tests/interop/node/node_modules out build dist \
+		.mypy_cache .ruff_cache .pytest_cache .hypothesis \
 		.import_linter_cache .coverage
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -60,5 +61,5 @@ assets:
 chromium:
 	@scripts/chromium.sh
 
-interop:
+interop: install-dev ## the real clients that tests run: .venv-interop, node_modules
 	@scripts/interop.sh
