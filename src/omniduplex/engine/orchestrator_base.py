@@ -19,8 +19,7 @@ class OrchestratorBase(ABC):
     """Generic stage machinery with template seams; lives on the engine loop.
 
     Seams a subclass may fill: `_dispatch_message`, `_background_tasks`, `_shutdown_extensions`,
-    `_on_stage_submitted`, `_intercept_stage_output`, `_handle_lost_requests`,
-    `_cleanup_request_ids`.
+    `_intercept_stage_output`, `_handle_lost_requests`, `_cleanup_request_ids`.
     """
 
     def __init__(
@@ -76,7 +75,6 @@ class OrchestratorBase(ABC):
     def _submit_input(self, stage_id: int, message: StageInput) -> None:
         """Give an input to a stage; raises `StageUnavailable`."""
         self._pools[stage_id].submit(message)
-        self._on_stage_submitted(stage_id, message.request_id)
 
     def _abort_requests(self, request_ids: tuple[str, ...]) -> None:
         for pool in self._pools.values():
@@ -122,10 +120,6 @@ class OrchestratorBase(ABC):
 
     async def _shutdown_extensions(self) -> None:
         """End what a subclass runs on top, while the stages still live."""
-        return
-
-    def _on_stage_submitted(self, stage_id: int, request_id: str) -> None:
-        """An input was given to a stage."""
         return
 
     def _intercept_stage_output(self, stage_id: int, output: StageOutput) -> bool:

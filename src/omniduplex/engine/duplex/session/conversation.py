@@ -7,7 +7,7 @@ from msgspec import UnsetType
 
 from omniduplex.engine.duplex.session.commit_fanout import commit_item
 from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.engine.duplex.session.history import HistoryEntry
+from omniduplex.engine.duplex.session.history import HistoryEntry, answer_item_id, response_id_of
 from omniduplex.engine.duplex.session.inputs import AudioReady
 from omniduplex.engine.duplex.session.item_audio import ItemAudio
 from omniduplex.engine.duplex.session.new_items import ItemReader
@@ -52,7 +52,7 @@ class Conversation:
         core = self._core
         new = self._reader.read(command.item, "item", among=core.history)
         if new.sounds:
-            self._check_room()
+            core.check_room_for_turn()
         previous = core.history.add(HistoryEntry(new.item), command.previous_item_id)
         if new.sounds:
             commit_item(core, new.item, previous)
@@ -62,12 +62,6 @@ class Conversation:
         core.emit(ItemAdded(item=new.item, previous_item_id=previous))
         core.emit(ItemCreated(item=new.item, previous_item_id=previous))
         core.emit(ItemDone(item=new.item, previous_item_id=previous))
-
-    def _check_room(self) -> None:
-        limit = self._core.limits.max_pending_turns_per_session
-        if len(self._core.history.pending) >= limit:
-            message = f"more than {limit} turns wait to be heard"
-            raise DuplexError("input_backpressure", message)
 
     def converted(self, ready: AudioReady) -> str | None:
         """The audio of an item is converted; its id if its words will never be known."""
@@ -160,7 +154,7 @@ class Conversation:
         if changed and entry is not None:
             self._core.history.touch()
         self._acknowledged(
-            f"item_{record.response_id}",
+            answer_item_id(record.response_id),
             record,
             truncate=command.truncate,
             committed=changed and entry is not None,
@@ -170,21 +164,22 @@ class Conversation:
         self, command: AckPlayback
     ) -> tuple[HistoryEntry | None, PlaybackRecord]:
         response_id = command.response_id
-        if response_id is not None and command.item_id not in (None, f"item_{response_id}"):
+        of_another = response_id is not None and command.item_id != answer_item_id(response_id)
+        if of_another and command.item_id is not None:
             raise DuplexError(
                 "playback_item_mismatch",
                 f"item {command.item_id!r} is not of response {response_id!r}",
                 param="item_id",
             )
         if response_id is None and command.item_id is not None:
-            response_id = command.item_id.removeprefix("item_")
+            response_id = response_id_of(command.item_id)
         latest = self._core.playback.latest
         record = latest if response_id is None else self._core.playback.get(response_id)
         if record is None:
             raise DuplexError(
                 "playback_item_not_found", "no such answer in this conversation", param="item_id"
             )
-        item_id = f"item_{record.response_id}"
+        item_id = answer_item_id(record.response_id)
         entry = self._core.history.get(item_id) if item_id in self._core.history else None
         return entry, record
 

@@ -90,6 +90,17 @@ class SessionCore:
         """Show a refusal or a failure to the client."""
         self.emit(error_event(error))
 
+    def check_room_for_turn(self) -> None:
+        """Bound how many turns wait for their words.
+
+        Raises:
+            DuplexError: `input_backpressure`.
+        """
+        limit = self.limits.max_pending_turns_per_session
+        if len(self.history.pending) >= limit:
+            message = f"more than {limit} turns wait to be heard"
+            raise DuplexError("input_backpressure", message)
+
     def emit_rate_limits(self) -> None:
         """Show the one limit a client can run into: how many of its turns may wait to be heard."""
         limit = self.limits.max_pending_turns_per_session

@@ -52,6 +52,16 @@ def _whole_words(text: str, chars: int) -> str:
     return text[: text.rfind(" ", 0, chars) + 1].rstrip()
 
 
+def answer_item_id(response_id: str) -> str:
+    """The id of the message item that a response makes."""
+    return f"item_{response_id}"
+
+
+def response_id_of(item_id: str) -> str:
+    """The response whose message item this would be."""
+    return item_id.removeprefix("item_")
+
+
 @dataclass(slots=True)
 class HistoryEntry:
     """An item, and for an assistant's answer its response and what was said when."""

@@ -284,11 +284,7 @@ class InputLane:
                 "input_audio_buffer_empty",
                 "input_audio_buffer.commit requires a non-empty input audio buffer.",
             )
-        limit = self._core.limits.max_pending_turns_per_session
-        if len(self._core.history.pending) >= limit:
-            raise DuplexError(
-                "input_backpressure", f"more than {limit} committed turns wait to be heard"
-            )
+        self._core.check_room_for_turn()
         item_id = self._item_id()
         self._overlap.forget()
         if turn.started:

@@ -21,6 +21,7 @@ from omniduplex.engine.duplex.model_events import (
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.effects import DropQueuedAudio
 from omniduplex.engine.duplex.session.endings import failure_details
+from omniduplex.engine.duplex.session.history import answer_item_id
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import build_prompt
 from omniduplex.engine.duplex.session.response import Response
@@ -308,7 +309,7 @@ class OutputLane:
         self._forget(ending.response_id)
 
     def _forget(self, response_id: str) -> None:
-        item_id = f"item_{response_id}"
+        item_id = answer_item_id(response_id)
         if item_id in self._core.history:
             self._core.history.remove(item_id)
         self._core.playback.forget(response_id)

@@ -11,7 +11,7 @@ from omniduplex.audio.stream import OutputEncoder
 from omniduplex.engine.duplex.model_events import FunctionCall, ResponseAudio
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.endings import Ending, item_status, status_details
-from omniduplex.engine.duplex.session.history import HistoryEntry, SpokenText
+from omniduplex.engine.duplex.session.history import HistoryEntry, SpokenText, answer_item_id
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import heard_text
 from omniduplex.engine.duplex.session.response_options import Wanted
@@ -77,7 +77,7 @@ class Response:
     @property
     def item_id(self) -> str:
         """The id of the assistant's message item."""
-        return f"item_{self.response_id}"
+        return answer_item_id(self.response_id)
 
     def open(self) -> None:
         """Announce the response."""
