@@ -106,6 +106,8 @@ class ScriptedPlugin(DuplexModelPlugin):
         super().__init__(pipeline)
         self.model = model or ScriptedModel()
         self.can_barge_in = True
+        self.takes_hints = True
+        """Commits, turn signals and reports of what was heard."""
         self.needs_speech = False
         self.sees = False
 
@@ -113,6 +115,9 @@ class ScriptedPlugin(DuplexModelPlugin):
         return DuplexCapabilities(
             supports_audio_truncate=True,
             supports_barge_in=self.can_barge_in,
+            supports_client_commit=self.takes_hints,
+            supports_external_turn_signal=self.takes_hints,
+            supports_playback_ack=self.takes_hints,
             supports_text_only_turn=not self.needs_speech,
             supports_image_input=self.sees,
         )

@@ -14,9 +14,11 @@ from omniduplex.engine.duplex.model_events import (
     Speak,
 )
 from omniduplex.protocol.duplex import (
+    AckPlayback,
     AppendAudio,
     AppendText,
     BargeIn,
+    Commit,
     CreateResponse,
     Dialect,
     DuplexCommand,
@@ -206,6 +208,36 @@ def test_barge_in_is_refused_by_models_that_cannot() -> None:
     assert (driver.error().code, driver.error().event_id) == ("barge_in_unsupported", "e1")
     assert driver.open_responses == ["resp_1"]
     assert driver.session.epoch == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Commit(event_id="e1"),
+        InputCommit(event_id="e1"),
+        SignalTurn(event="user_started", event_id="e1"),
+        AckPlayback(played_ms=100, event_id="e1"),
+    ],
+    ids=lambda command: type(command).__name__,
+)
+def test_what_a_model_does_not_offer_is_refused_and_changes_nothing(command: DuplexCommand) -> None:
+    plugin = ScriptedPlugin()
+    plugin.takes_hints = False
+    driver = SessionDriver(BY_HAND, plugin=plugin)
+    driver.append(ms=200)
+    before = driver.session.public_object()
+    driver.send(command)
+    assert (driver.error().code, driver.error().event_id) == ("unsupported", "e1")
+    assert driver.session.public_object() == before
+
+
+def test_a_signal_that_stands_for_a_command_is_that_command() -> None:
+    plugin = ScriptedPlugin()
+    plugin.takes_hints = False
+    driver = SessionDriver(plugin=plugin)
+    driver.user_turn("Hi")
+    driver.send(SignalTurn(event="response.cancel"))
+    assert driver.last(ResponseDone).response.status == "cancelled"
 
 
 # Models that speak by themselves

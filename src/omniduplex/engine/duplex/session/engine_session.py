@@ -34,6 +34,7 @@ from omniduplex.engine.duplex.session.inputs import (
     TimerFired,
 )
 from omniduplex.engine.duplex.session.listening import tell_listening
+from omniduplex.engine.duplex.session.offers import check_offered
 from omniduplex.engine.duplex.session.output_lane import OutputLane
 from omniduplex.engine.duplex.session.public_view import public_object
 from omniduplex.protocol.duplex import (
@@ -217,7 +218,7 @@ class DuplexEngineSession:
             InputCommit: self._input.commit,
             ClearInput: lambda _: self._input.clear(),
             CancelInput: lambda _: self._input.interrupt(),
-            BargeIn: self._barge_in,
+            BargeIn: lambda _: self._input.interrupt(),
             AppendText: self._refuse_text,
             CreateItem: self._conversation.create,
             RetrieveItem: self._conversation.retrieve,
@@ -238,6 +239,7 @@ class DuplexEngineSession:
         try:
             if isinstance(command, SignalTurn):
                 command = resolve_signal(command)
+            check_offered(command, self._core.capabilities)
             if not self._input.hold(command):
                 self._handlers[type(command)](command)
         except DuplexError as error:
@@ -254,11 +256,6 @@ class DuplexEngineSession:
         item_id = self._conversation.converted(ready)
         if item_id is not None:
             self._output.unheard(item_id)
-
-    def _barge_in(self, command: BargeIn) -> None:
-        if not self._core.capabilities.supports_barge_in:
-            raise DuplexError("barge_in_unsupported", "this model cannot be interrupted")
-        self._input.interrupt()
 
     def _delete(self, command: DeleteItem) -> None:
         self._conversation.delete(command)
