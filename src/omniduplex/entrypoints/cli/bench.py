@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from omniduplex.benchmarks.overhead import Side
     from omniduplex.benchmarks.questions import Question
 
-app = typer.Typer(help="Measure latency, overhead and turn taking.", no_args_is_help=True)
+app = typer.Typer(help="Measure latency, overhead, turn taking and load.", no_args_is_help=True)
 
 LOCAL_MODEL = "omniduplex/local"
 ECHO_MODEL = "omniduplex/echo"
@@ -208,6 +208,88 @@ def turns(
             _write(json_file, measure_turns(choice, server.url, Console(), started_here=True))
 
 
+class Backend(StrEnum):
+    """How the server is spoken with."""
+
+    DUPLEX = "openai-realtime-duplex"
+    OPENAI = "openai-realtime"
+
+
+class Questions(StrEnum):
+    """What is asked when there is no data set."""
+
+    SPEECH = "speech"
+    TONE = "tone"
+
+
+@app.command("serve")
+def serve_under_load(
+    url: Annotated[
+        str | None, typer.Option(help="A server, ws://host:port; none: echo is started.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="The model to ask.")] = ECHO_MODEL,
+    backend: Annotated[
+        Backend, typer.Option(help="`openai-realtime` measures any OpenAI Realtime server.")
+    ] = Backend.DUPLEX,
+    json_file: JsonFile = None,
+    concurrency: Annotated[
+        str, typer.Option(help="Closed loop: callers at a time; with commas, one after the other.")
+    ] = "",
+    rate: Annotated[
+        float | None, typer.Option(help="Open loop: sessions per second, as a Poisson process.")
+    ] = None,
+    sessions: Annotated[
+        int | None,
+        typer.Option(help="Sessions of each load; none: one a caller, 20 in open loop.", min=1),
+    ] = None,
+    questions: Annotated[int, typer.Option(help="Questions of each session.", min=1)] = 3,
+    dataset: Annotated[
+        Path | None, typer.Option(help="WAVs to ask.", exists=True, file_okay=False)
+    ] = None,
+    synthetic: Annotated[
+        Questions, typer.Option(help="What is asked without a data set.")
+    ] = Questions.SPEECH,
+    plots: Annotated[
+        Path | None, typer.Option(help="Where pictures go, as SVG.", file_okay=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of arrivals and tones.", min=0)] = 1,
+    api_key: Annotated[
+        str | None, typer.Option(help="The server's key.", envvar="OMNIDUPLEX_API_KEY")
+    ] = None,
+) -> None:
+    """Sessions under load: first audio, real-time factor, and gaps that a listener would hear."""
+    from rich.console import Console
+
+    from omniduplex.benchmarks.serve.command import ServeChoice, measure_serve
+    from omniduplex.benchmarks.serve.dataset import Synthetic
+    from omniduplex.benchmarks.server_process import serve
+
+    choice = ServeChoice(
+        model=model,
+        backend=backend.value,
+        concurrency=concurrency.replace(" ", ""),
+        rate_per_s=rate,
+        sessions=sessions,
+        questions=questions,
+        dataset=dataset,
+        synthetic=Synthetic(synthetic.value),
+        seed=seed,
+        plots=plots,
+        api_key=api_key,
+    )
+    with _told_failures():
+        choice.levels()
+        if url is not None:
+            _write(json_file, measure_serve(choice, url, Console(), started_here=False))
+            return
+        paced = resources.files("omniduplex.benchmarks") / "paced_echo.yaml"
+        with resources.as_file(paced) as deploy:
+            command = _serve_command(model, deploy if model == ECHO_MODEL else None)
+            with serve(command) as server:
+                report = measure_serve(choice, server.url, Console(), started_here=True)
+        _write(json_file, report)
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text.replace(" ", "").split(",")))
 
@@ -247,6 +329,7 @@ def _told_failures() -> Iterator[None]:
     from rich.console import Console
 
     from omniduplex.benchmarks.questions import QuestionError
+    from omniduplex.benchmarks.serve.command import ServeChoiceError
     from omniduplex.benchmarks.server_process import ServerStartError
     from omniduplex.benchmarks.turns.command import ChoiceError
     from omniduplex.benchmarks.turns.line import LineError
@@ -257,6 +340,7 @@ def _told_failures() -> Iterator[None]:
         QuestionError,
         ServerStartError,
         ChoiceError,
+        ServeChoiceError,
         LineError,
         DuplexClientError,
         AssetError,

@@ -1,0 +1,106 @@
+"""A session in the duplex dialect, by the client library."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import TracebackType
+from typing import Self
+
+from websockets.asyncio.client import ClientConnection, connect
+
+from omniduplex.benchmarks.microphone import RATE_HZ
+from omniduplex.benchmarks.serve.session import Arrival, ServeSession, stage_metrics
+from omniduplex.clients import (
+    Clock,
+    DuplexClient,
+    ServerEvent,
+    SessionConfig,
+    Subscription,
+    duration_ms,
+)
+from omniduplex.clients.audio import delta_format
+from omniduplex.protocol.duplex import (
+    AudioDelta,
+    AudioFormat,
+    ErrorEvent,
+    ResponseDone,
+    TextDelta,
+    TranscriptDelta,
+)
+
+
+class DuplexSession(ServeSession):
+    """One session of a server of ours; commits end its turns."""
+
+    turn_end = "input_audio_buffer.commit"
+
+    def __init__(self, url: str, model: str, clock: Clock, api_key: str | None = None) -> None:
+        self._config = SessionConfig(input_audio=AudioFormat(rate_hz=RATE_HZ))
+        self._client = DuplexClient(
+            url,
+            model=model,
+            clock=clock,
+            reconnect=None,
+            config=self._config,
+            connect=_with_key(api_key) if api_key else None,
+        )
+        self._events: Subscription[ServerEvent] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._events = self._client.events()
+        await self._client.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._client.close()
+
+    async def send(self, pcm: bytes) -> None:
+        await self._client.append_audio(pcm)
+
+    async def end_turn(self) -> None:
+        await self._client.commit(create_response=True)
+
+    async def events(self) -> AsyncIterator[Arrival]:
+        assert self._events is not None
+        async for event in self._events:
+            found = arrival(event, self._config.output_audio)
+            if found is not None:
+                yield found
+
+    async def report_heard(self, response_id: str | None, ms: float) -> None:
+        await self._client.ack_playback(ms, response_id=response_id)
+
+
+def arrival(event: ServerEvent, output: AudioFormat) -> Arrival | None:
+    """What is measured of an event; None for all others.
+
+    A report of playback that comes too late costs nobody anything: its refusal is no error.
+    """
+    match event:
+        case AudioDelta():
+            lasts = duration_ms(delta_format(event, output), len(event.delta))
+            return Arrival(response_id=event.response_id, audio_ms=lasts)
+        case TranscriptDelta() | TextDelta():
+            return Arrival(response_id=event.response_id, text=True)
+        case ResponseDone():
+            return Arrival(
+                response_id=event.response_id,
+                status=event.response.status,
+                stages=stage_metrics(event.response.metadata),
+            )
+        case ErrorEvent() if not event.error.code.startswith("playback_"):
+            return Arrival(error=f"{event.error.code}: {event.error.message}")
+    return None
+
+
+def _with_key(api_key: str) -> Callable[[str], Awaitable[ClientConnection]]:
+    async def connected(url: str) -> ClientConnection:
+        headers = {"Authorization": f"Bearer {api_key}"}
+        return await connect(url, compression=None, max_size=None, additional_headers=headers)
+
+    return connected
