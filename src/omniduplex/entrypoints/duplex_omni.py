@@ -2,124 +2,116 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from collections.abc import AsyncIterator
-from types import TracebackType
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
 
-from omniduplex.config.pipeline import PipelineConfig
+from omniduplex.config.pipeline import DuplexSessionRuntimeConfig, PipelineConfig
 from omniduplex.engine.duplex.link import DuplexSessionLink
-from omniduplex.engine.duplex.output_buffer import EndOfEvents
 from omniduplex.engine.duplex_omni_engine import DuplexOmniEngine
 from omniduplex.entrypoints.async_omni import AsyncOmniBase
+from omniduplex.entrypoints.duplex_session_handle import DuplexSessionHandle, read_session
+from omniduplex.entrypoints.omni_base import DEFAULT_MODEL
 from omniduplex.protocol.duplex import (
     Dialect,
     DuplexCapabilities,
-    DuplexCommand,
     DuplexError,
-    DuplexEvent,
     DuplexSessionConfig,
     DuplexSessionObject,
-    SessionClosed,
-    SessionExpired,
+    Heartbeat,
+    apply_patch,
     default_config,
 )
 
-
-class DuplexSessionHandle:
-    """One open session: a thin pipe that keeps no session state beyond its own end.
-
-    `events` has a single consumer. As a context manager it closes the session on leaving.
-    """
-
-    def __init__(self, engine: DuplexOmniEngine, link: DuplexSessionLink) -> None:
-        self._engine = engine
-        self._link = link
-        self.capabilities: DuplexCapabilities = engine.capabilities
-        self.close_reason: str | None = None
-        self.lease_generation = 0
-
-    @property
-    def session_id(self) -> str:
-        """The id the server gave this session; never reused."""
-        return self._link.session_id
-
-    @property
-    def closed(self) -> bool:
-        """Whether the session's last event was taken, or `close` was called."""
-        return self.close_reason is not None
-
-    async def submit(self, command: DuplexCommand) -> None:
-        """Send a command on its way; a refusal comes back as an `ErrorEvent`.
-
-        Raises:
-            DuplexError: `session_closed`, or `input_backpressure` when too much is on its way.
-        """
-        if self.closed:
-            raise DuplexError("session_closed", "the session is closed", event_id=command.event_id)
-        self._link.reserve(command)
-        self._engine.submit_command(self.session_id, command)
-
-    async def events(self) -> AsyncIterator[DuplexEvent]:
-        """The session's events as they come, until `SessionClosed` or `SessionExpired`."""
-        while True:
-            try:
-                event = await self._link.output.get()
-            except EndOfEvents:
-                return
-            if not self._link.output.deliverable(event):
-                continue
-            if isinstance(event, SessionClosed | SessionExpired):
-                self.close_reason = event.reason
-            yield event
-
-    def deliverable(self, event: DuplexEvent) -> bool:
-        """Whether an event that `events` gave may still be shown: ask right before showing it.
-
-        Audio of a response that was cancelled meanwhile may not.
-        """
-        return self._link.output.deliverable(event)
-
-    async def close(self, reason: str = "client_close") -> None:
-        """End the session; returns when its slot is free. Again is harmless."""
-        await self._engine.close_session(self.session_id, reason)
-        if self.close_reason is None:
-            self.close_reason = reason
-
-    async def __aenter__(self) -> DuplexSessionHandle:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
+# Wire contract, section 12: how long an open may take.
+OPEN_TIMEOUT_S = 10.0
 
 
 class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
-    """A model served as duplex sessions."""
+    """A model served as duplex sessions.
+
+    It opens, resumes and closes them; each is driven by its `DuplexSessionHandle`.
+    """
+
+    def __init__(
+        self,
+        model: str = DEFAULT_MODEL,
+        *,
+        deploy_config: Path | None = None,
+        pipeline: PipelineConfig | None = None,
+    ) -> None:
+        super().__init__(model, deploy_config=deploy_config, pipeline=pipeline)
+        self._handles: WeakValueDictionary[str, DuplexSessionHandle] = WeakValueDictionary()
 
     def _create_engine(self, pipeline: PipelineConfig) -> DuplexOmniEngine:
         return DuplexOmniEngine(pipeline)
 
     @property
-    def capabilities(self) -> DuplexCapabilities:
+    def duplex_capabilities(self) -> DuplexCapabilities:
         """What the deployed model can do."""
         return self._engine.capabilities
 
-    async def open_session(self, config: DuplexSessionConfig | None = None) -> DuplexSessionHandle:
-        """Open a session: `SessionCreated`, `ConversationCreated`, `SessionUpdated` come first.
+    @property
+    def duplex_session_config(self) -> DuplexSessionRuntimeConfig:
+        """The deployment's limits on sessions."""
+        return self.pipeline.duplex_session
+
+    @property
+    def sessions(self) -> tuple[DuplexSessionHandle, ...]:
+        """Handles that are in use and not closed, in the order in which they were opened."""
+        return tuple(handle for handle in self._handles.values() if not handle.closed)
+
+    def get_session(self, session_id: str) -> DuplexSessionHandle:
+        """The handle of an open session; handles are kept by those who use them, not here.
 
         Raises:
-            DuplexError: `resource_exhausted` when all slots are taken, or what the model refuses.
+            DuplexError: `unknown_session` when it is closed or nobody has its handle.
         """
-        session_id = f"duplex-{uuid.uuid4().hex}"
-        link = DuplexSessionLink(session_id, self.pipeline.duplex_session)
-        if config is None:
-            config = default_config(self.pipeline.model, Dialect.DUPLEX)
-        await self._engine.open_session(link, config)
-        return DuplexSessionHandle(self._engine, link)
+        handle = self._handles.get(session_id)
+        if handle is None or handle.closed:
+            raise DuplexError("unknown_session", f"there is no open session {session_id!r}")
+        return handle
+
+    async def open_session(
+        self,
+        config: DuplexSessionConfig | Mapping[str, Any] | None = None,
+        *,
+        timeout_s: float | None = OPEN_TIMEOUT_S,
+    ) -> DuplexSessionHandle:
+        """Open a session; its first events are `SessionCreated` and `SessionUpdated`.
+
+        A mapping is the session object of the WebSocket handshake. A caller that is cancelled, or
+        that has waited for `timeout_s`, leaves no session behind.
+
+        Raises:
+            DuplexError: `resource_exhausted` when all slots are taken, `engine_error` when the
+                engine takes too long, what is wrong with the mapping, or what the model refuses.
+        """
+        if not isinstance(config, DuplexSessionConfig):
+            defaults = default_config(self.pipeline.model, Dialect.DUPLEX)
+            config = apply_patch(defaults, read_session({} if config is None else config))
+        link = DuplexSessionLink(f"duplex-{uuid.uuid4().hex}", self.pipeline.duplex_session)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._engine.open_session(link, config)
+        except TimeoutError:
+            message = f"the session did not open within {timeout_s:g} s"
+            raise DuplexError("engine_error", message) from None
+        handle = DuplexSessionHandle(self._engine, link, config.dialect)
+        self._handles[handle.session_id] = handle
+        return handle
+
+    async def touch_session(self, session_id: str) -> None:
+        """Keep an idle session: its idle time begins anew, and it emits `HeartbeatAck`.
+
+        Raises:
+            DuplexError: `session_resume_expired` when the session is gone.
+        """
+        await self._engine.describe_session(session_id)
+        self._engine.submit_command(session_id, Heartbeat())
 
     async def detach_session(self, session_id: str, *, expected_lease_generation: int) -> None:
         """A session's connection is gone: keep it for the disconnect grace.
@@ -133,7 +125,7 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
     async def resume_session(
         self, session_id: str, *, expected_lease_generation: int, control_id: str
     ) -> int:
-        """Take a session over: the new lease generation.
+        """Take a session over: the new lease generation. Its handle stays the same.
 
         Repeating a `control_id` answers with the generation it made.
 
@@ -150,10 +142,18 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
         """
         return await self._engine.describe_session(session_id)
 
-    async def active_session_count(self) -> int:
-        """How many slots are taken, sessions being opened included."""
-        return await self._engine.active_sessions()
+    async def close_session(self, session_id: str, reason: str = "client_close") -> None:
+        """End a session; returns when its slot is free. One that is gone stays gone."""
+        handle = self._handles.get(session_id)
+        if handle is None:
+            await self._engine.close_session(session_id, reason)
+        else:
+            await handle.close(reason)
 
     async def close_all_sessions(self, reason: str = "shutdown") -> None:
         """End every session."""
         await self._engine.close_all_sessions(reason)
+
+    async def active_session_count(self) -> int:
+        """How many slots are taken, sessions being opened included."""
+        return await self._engine.active_sessions()

@@ -11,6 +11,8 @@ from omniduplex.config.loader import load_pipeline
 from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.engine.omni_engine_base import OmniEngineBase
 
+DEFAULT_MODEL = "omniduplex/local"
+
 EngineT = TypeVar("EngineT", bound=OmniEngineBase[Any])
 Self = TypeVar("Self", bound="OmniBase[Any]")
 
@@ -20,7 +22,7 @@ class OmniBase(ABC, Generic[EngineT]):
 
     def __init__(
         self,
-        model: str = "omniduplex/local",
+        model: str = DEFAULT_MODEL,
         *,
         deploy_config: Path | None = None,
         pipeline: PipelineConfig | None = None,

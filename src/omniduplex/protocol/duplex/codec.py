@@ -113,6 +113,10 @@ class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     raw: dict[str, Any]
 
+    def to_realtime(self) -> dict[str, Any]:
+        """The JSON object as it came."""
+        return self.raw
+
 
 def decode_command(raw: str | bytes) -> DuplexCommand:
     """Turn one client message into its command.

@@ -181,6 +181,11 @@ class AudioDelta(realtime.AudioDelta, frozen=True, kw_only=True):
     sample_rate_hz: int | UnsetType = UNSET
     metadata: DeltaMetadata | UnsetType = UNSET
 
+    @property
+    def audio(self) -> bytes:
+        """The samples, out of base64."""
+        return self.delta
+
 
 class ListenResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The response-shaped body of a listen decision."""

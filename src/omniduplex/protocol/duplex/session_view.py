@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, to_builtins
 
 from omniduplex.protocol.duplex.config import (
     DuplexCapabilities,
@@ -87,3 +87,7 @@ class DuplexSessionObject(RealtimeSessionObject, frozen=True, kw_only=True):
     ref_audio_sha256: str | UnsetType = UNSET
     extensions: tuple[str, ...] = ()
     capabilities: DuplexCapabilities
+
+    def __getitem__(self, name: str) -> Any:
+        """A field as the JSON object has it; raises KeyError when it has none of this name."""
+        return to_builtins(self)[name]

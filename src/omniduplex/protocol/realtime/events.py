@@ -17,6 +17,21 @@ class RealtimeEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type")
     event_id: str | UnsetType = UNSET
     server_event_seq: int | UnsetType = UNSET
 
+    @property
+    def type(self) -> str:
+        """The event's name on the wire."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The event as JSON has it, like that of an event this vocabulary does not have."""
+        return self.to_realtime()
+
+    def to_realtime(self) -> dict[str, Any]:
+        """The event as the JSON object of the wire: audio in base64, absent fields left out."""
+        wire: dict[str, Any] = msgspec.to_builtins(self)
+        return wire
+
 
 class SessionCreated(RealtimeEvent, frozen=True, kw_only=True, tag="session.created"):
     """The session is open; always its first event."""
