@@ -14,7 +14,7 @@ from tests.clients.scripted import (
     serve_peer,
 )
 
-from omniduplex.clients import DuplexClient, DuplexClientBase, InlineDuplexClient
+from omniduplex.clients.duplex import DuplexClient, DuplexClientBase, InlineDuplexClient
 
 
 @pytest.fixture

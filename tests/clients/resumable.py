@@ -17,7 +17,12 @@ from tests.clients.scripted import MODEL, SESSION_ID, session_of, words
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from omniduplex.clients import DuplexClient, DuplexSessionClosedError, ServerEvent, Subscription
+from omniduplex.clients.duplex import (
+    DuplexClient,
+    DuplexSessionClosedError,
+    ServerEvent,
+    Subscription,
+)
 from omniduplex.protocol.duplex import (
     CloseSession,
     Dialect,

@@ -10,7 +10,7 @@ from typing import TypeVar
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from omniduplex.clients import Clock
+from omniduplex.clients.duplex import Clock
 from omniduplex.protocol.duplex import (
     AudioDelta,
     CloseSession,

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from tests.clients.scripted import audio
 
-from omniduplex.clients import (
+from omniduplex.clients.audio import delta_format, strip_data_url
+from omniduplex.clients.duplex import (
     audio_data_url,
     bytes_for_ms,
     duration_ms,
@@ -15,7 +16,6 @@ from omniduplex.clients import (
     read_pcm16_wav,
     write_pcm16_wav,
 )
-from omniduplex.clients.audio import delta_format, strip_data_url
 from omniduplex.protocol.duplex import AudioDelta, AudioFormat
 
 

@@ -19,7 +19,7 @@ from tests.clients.scripted import (
     words,
 )
 
-from omniduplex.clients import (
+from omniduplex.clients.duplex import (
     DuplexClientBase,
     DuplexConnectionError,
     DuplexProtocolError,

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 import pytest
 from tests.clients.scripted import Peer, audio, created, done, text, words
 
-from omniduplex.clients import DuplexClientBase, EventCollector, acknowledge_collected_playback
+from omniduplex.clients.duplex import (
+    DuplexClientBase,
+    EventCollector,
+    acknowledge_collected_playback,
+)
 from omniduplex.protocol.duplex import AckPlayback, DuplexError, error_event
 
 

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from omniduplex.clients import SessionConfig
+from omniduplex.clients.duplex import SessionConfig
 from omniduplex.clients.presets import echo, local
 from omniduplex.protocol.duplex import (
     AudioFormat,

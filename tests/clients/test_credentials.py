@@ -15,7 +15,7 @@ from tests.clients.resumable import (
 )
 from tests.clients.scripted import MODEL, SESSION_ID, JumpingClock, done, words
 
-from omniduplex.clients import (
+from omniduplex.clients.duplex import (
     ConnectionResumed,
     DuplexClient,
     DuplexConnectionError,

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.clients.scripted import audio, created, done, listen, speak, text, words
 
-from omniduplex.clients import ResponseHandle, ServerEvent, Subscription
 from omniduplex.clients.demux import ResponseDemux
+from omniduplex.clients.duplex import ResponseHandle, ServerEvent, Subscription
 from omniduplex.protocol.duplex import (
     AudioDelta,
     AudioFormat,

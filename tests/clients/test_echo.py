@@ -10,7 +10,7 @@ import pytest
 from tests.clients.scripted import JumpingClock
 from tests.e2e.server import Server, serve
 
-from omniduplex.clients import (
+from omniduplex.clients.duplex import (
     DuplexClient,
     DuplexClientBase,
     DuplexProtocolError,

@@ -23,13 +23,13 @@ from tests.clients.resumable import (
 from tests.clients.scripted import SESSION_ID, JumpingClock
 from websockets.asyncio.client import ClientConnection, connect
 
-from omniduplex.clients import (
+from omniduplex.clients.acknowledgements import BATCH_S
+from omniduplex.clients.duplex import (
     ConnectionResumed,
     DuplexConnectionError,
     DuplexSessionClosedError,
     ReconnectPolicy,
 )
-from omniduplex.clients.acknowledgements import BATCH_S
 from omniduplex.protocol.duplex import (
     ResyncRequired,
     SessionClosed,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omniduplex.clients import DuplexConnectionError, ServerEvent, Transport
+from omniduplex.clients.duplex import DuplexConnectionError, ServerEvent, Transport
 from omniduplex.clients.outbox import Outbox, OutboxClosedError
 from omniduplex.protocol.duplex import DuplexCommand
 

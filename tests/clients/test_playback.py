@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.clients.scripted import MODEL, InlinePeer, Peer, VirtualClock, audio, created, done
 
-from omniduplex.clients import InlineDuplexClient, RealTimePlayer
+from omniduplex.clients.duplex import InlineDuplexClient, RealTimePlayer
 from omniduplex.protocol.duplex import AckPlayback, OutputCleared
 
 pytestmark = pytest.mark.anyio

@@ -18,10 +18,10 @@ from tests.clients.resumable import (
 )
 from tests.clients.scripted import SESSION_ID, JumpingClock, VirtualClock, audio, done, words
 
-from omniduplex.clients import (
+from omniduplex.clients.acknowledgements import BATCH_S
+from omniduplex.clients.duplex import (
     ConnectionResumed,
 )
-from omniduplex.clients.acknowledgements import BATCH_S
 from omniduplex.protocol.duplex import (
     AppendAudio,
     ClearInput,

@@ -12,7 +12,7 @@ from tests.benchmarks.stepping_clock import SteppingClock
 from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK
 from websockets.frames import Close
 
-from omniduplex.clients import DuplexConnectionError
+from omniduplex.clients.duplex import DuplexConnectionError
 from omniduplex.clients.recording import CloseFrame, Conversation, Direction, Entry, Header
 from omniduplex.clients.replay import Replay, Replayed, replay, replay_url
 

@@ -14,7 +14,12 @@ from tests.faults.conftest import serve_app
 from tests.faults.resumable_echo import resumable_echo
 from tests.faults.tcp_proxy import Lane, Plan, TcpProxy
 
-from omniduplex.clients import ConnectionResumed, DuplexClient, DuplexSessionClosedError, wire_type
+from omniduplex.clients.duplex import (
+    ConnectionResumed,
+    DuplexClient,
+    DuplexSessionClosedError,
+    wire_type,
+)
 from omniduplex.clients.presets.echo import create_duplex_session_config
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.entrypoints.openai.app import create_app

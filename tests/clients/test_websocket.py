@@ -23,7 +23,7 @@ from tests.clients.scripted import (
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 
-from omniduplex.clients import (
+from omniduplex.clients.duplex import (
     DuplexClient,
     DuplexConnectionError,
     DuplexProtocolError,
