@@ -50,7 +50,7 @@ def test_tasks_do_not_see_the_session_of_each_other() -> None:
     stream = text_log()
 
     async def work(session_id: str, other: asyncio.Event, mine: asyncio.Event) -> None:
-        with session_context(session_id):
+        with session_context(session_id, epoch=0):
             mine.set()
             await other.wait()
             logger.info("work of %s", session_id)
@@ -64,7 +64,7 @@ def test_tasks_do_not_see_the_session_of_each_other() -> None:
     asyncio.run(both())
 
     lines = sorted(line.split("test ", 1)[1] for line in stream.getvalue().splitlines())
-    assert lines == ["[sess_a]: work of sess_a", "[sess_b]: work of sess_b"]
+    assert lines == ["[sess_a e0]: work of sess_a", "[sess_b e0]: work of sess_b"]
 
 
 def test_json_lines_can_be_parsed() -> None:

@@ -1,4 +1,4 @@
-"""Standard logging in which a line about a session says which one, and in which epoch."""
+"""Standard logging; what a session logs on the engine loop says whose it is, in which epoch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ TEXT_FORMAT = "%(asctime)s %(levelname)s %(name)s%(session_suffix)s: %(message)s
 
 
 class LogContext(msgspec.Struct, frozen=True):
-    """The session that the current task works for; an empty id is none."""
+    """The session whose input is being handled; an empty id is none."""
 
     session_id: str = ""
-    epoch: int | None = None
-    """None outside of the engine, where nobody knows it."""
+    epoch: int = 0
 
 
 class LogSettings(msgspec.Struct, frozen=True):
@@ -37,7 +36,7 @@ _context: contextvars.ContextVar[LogContext] = contextvars.ContextVar(
 
 
 @contextlib.contextmanager
-def session_context(session_id: str, epoch: int | None = None) -> Iterator[None]:
+def session_context(session_id: str, epoch: int) -> Iterator[None]:
     """What is logged inside belongs to this session."""
     token = _context.set(LogContext(session_id, epoch))
     try:
@@ -53,8 +52,9 @@ class SessionFilter(logging.Filter):
         context = _context.get()
         record.session_id = context.session_id
         record.epoch = context.epoch
-        epoch = "" if context.epoch is None else f" e{context.epoch}"
-        record.session_suffix = f" [{context.session_id}{epoch}]" if context.session_id else ""
+        record.session_suffix = (
+            f" [{context.session_id} e{context.epoch}]" if context.session_id else ""
+        )
         return True
 
 
@@ -71,7 +71,7 @@ class JsonFormatter(logging.Formatter):
         }
         if session_id := getattr(record, "session_id", ""):
             line["session_id"] = session_id
-            line["epoch"] = getattr(record, "epoch", None)
+            line["epoch"] = getattr(record, "epoch", 0)
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return msgspec.json.encode(line).decode()

@@ -14,7 +14,6 @@ from omniduplex.entrypoints.duplex.event_log import SessionEventLog
 from omniduplex.entrypoints.duplex.ports import ServedOmni, ServedSession
 from omniduplex.entrypoints.duplex.websocket import ClientSocket
 from omniduplex.protocol.duplex import Dialect, DuplexError, ResumeSession
-from omniduplex.telemetry.logging import session_context
 
 logger = logging.getLogger(__name__)
 
@@ -117,8 +116,7 @@ class DuplexSessionAttachmentRegistry:
 
     async def _carry(self, attachment: SessionAttachment) -> None:
         try:
-            with session_context(attachment.session_id):
-                await attachment.pump()
+            await attachment.pump()
         finally:
             del self._attachments[attachment.session_id]
             if not self._attachments:

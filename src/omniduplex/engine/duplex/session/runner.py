@@ -86,7 +86,8 @@ class DuplexSessionRunner:
         """Open the session."""
         self._handling = True
         with self._log_context():
-            self._execute(self._session.open(self._clock()))
+            effects = self._session.open(self._clock())
+        self._execute(effects)
         self._drain()
 
     def post(self, item: SessionInput) -> None:
@@ -100,24 +101,27 @@ class DuplexSessionRunner:
         try:
             while self._queue:
                 item = self._queue.popleft()
-                with self._log_context():
-                    self._handle(item)
+                self._handle(item)
         finally:
             self._handling = False
 
     def _handle(self, item: SessionInput) -> None:
         try:
-            self._execute(self._session.handle(item, self._clock()))
+            with self._log_context():
+                effects = self._session.handle(item, self._clock())
+            self._execute(effects)
         except Exception:
             self._fail(item)
         self._observer.heard(self._session.heard_ms)
 
     def _log_context(self) -> AbstractContextManager[None]:
+        """Not for effects: a stage's timers, made under it, would speak in its name."""
         return session_context(self._session.session_id, self._session.epoch)
 
     def _fail(self, item: SessionInput) -> None:
         """A bug in handling an input ends this session and no other."""
-        logger.exception("the session failed on %s", type(item).__name__)
+        with self._log_context():
+            logger.exception("the session failed on %s", type(item).__name__)
         if self._session.closed:
             self._close_by_force("internal_error")
         else:
