@@ -32,6 +32,7 @@ from omniduplex.stages.messages import StageAbort, StageInput, StageOutput
 pytestmark = pytest.mark.anyio
 
 both = pytest.mark.parametrize("worker", ["thread", "process"])
+everywhere = pytest.mark.parametrize("worker", ["thread", "process", "inline"])
 
 
 async def running(config: StageConfig, listener: Listener) -> StageClient:
@@ -46,7 +47,7 @@ def test_the_config_decides_where_a_stage_runs() -> None:
     assert isinstance(create_client(stage(EchoModel)), ProcessStageClient)
 
 
-@pytest.mark.parametrize("worker", ["thread", "process", "inline"])
+@everywhere
 async def test_what_goes_in_comes_out(worker: str, listener: Listener) -> None:
     client = await running(stage(EchoModel, worker=worker, options={"prefix": "> "}), listener)
     assert client.alive
@@ -143,7 +144,7 @@ async def test_beyond_max_queue_inputs_are_refused_until_the_worker_takes_some(
     await client.stop()
 
 
-@both
+@everywhere
 async def test_a_model_that_does_not_load_is_told_in_its_own_words(
     worker: str, listener: Listener
 ) -> None:
@@ -157,7 +158,7 @@ async def test_a_model_that_does_not_load_is_told_in_its_own_words(
     assert client.pid is None or process_is_gone(client.pid)
 
 
-@both
+@everywhere
 async def test_a_wrong_option_is_told_at_the_start(worker: str, listener: Listener) -> None:
     client = create_client(stage(EchoModel, worker=worker, options={"prefiks": "x"}))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 
-from omniduplex.config.errors import ConfigError
 from omniduplex.stages.client import StageClient
 from omniduplex.stages.errors import StageStartError
 from omniduplex.stages.messages import (
@@ -35,8 +34,8 @@ class InlineStageClient(StageClient):
         try:
             self._model: StageModel | None = create_model(self.config, self._emit)
             self._model.load()
-        except ConfigError as error:
-            raise StageStartError(str(error)) from error
+        except Exception as error:
+            raise StageStartError(f"{type(error).__name__}: {error}") from error
         self._receive(StageReady(time.monotonic() - started))
 
     def _emit(self, output: StageOutput) -> None:
