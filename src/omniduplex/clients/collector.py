@@ -10,6 +10,15 @@ from omniduplex.clients.audio import delta_format, duration_ms
 from omniduplex.clients.base import DuplexClientBase
 from omniduplex.clients.events import ServerEvent, wire_type
 from omniduplex.clients.subscription import Subscription
+from omniduplex.clients.timing import (
+    Arrival,
+    GlobalTimingSummary,
+    Origin,
+    TimingSummary,
+    global_timing_summary,
+    responses_of,
+    timing_summary,
+)
 from omniduplex.protocol.duplex import (
     AudioDelta,
     AudioFormat,
@@ -99,6 +108,51 @@ class EventCollector:
         """When the last event of these wire types came."""
         return max(self._moments(kinds, None), default=None)
 
+    def timing_summary(
+        self,
+        *,
+        after_s: float,
+        input_committed_at_s: float | None = None,
+        response_id: str | None = None,
+        measurement_origin: str | None = None,
+    ) -> TimingSummary:
+        """Latencies of one response, by default the first with events at or after `after_s`.
+
+        They count from `input_committed_at_s`, or from `after_s` where that is not given;
+        `measurement_origin` names the moment for the reader. All moments are in s on this
+        collector's clock.
+        """
+        arrivals = self._arrivals(after_s)
+        if response_id is None:
+            response_id = next(iter(responses_of(arrivals)), None)
+        return timing_summary(
+            arrivals,
+            response_id,
+            _origin(after_s, input_committed_at_s, measurement_origin),
+            committed_at_s=input_committed_at_s,
+            output=self.output_format,
+        )
+
+    def global_timing_summary(
+        self,
+        *,
+        after_s: float,
+        input_committed_at_s: float | None = None,
+        measurement_origin: str | None = None,
+    ) -> GlobalTimingSummary:
+        """Latencies of all responses at or after `after_s` taken together."""
+        origin = _origin(after_s, input_committed_at_s, measurement_origin)
+        return global_timing_summary(self._arrivals(after_s), origin, output=self.output_format)
+
+    @property
+    def output_sample_rate_hz(self) -> int:
+        """The rate of the audio that came last, or of the default format."""
+        return self.output_format.rate_hz
+
+    def _arrivals(self, after_s: float) -> list[Arrival]:
+        pairs = zip(self.events, self.event_received_at_s, strict=True)
+        return [Arrival(event, at_s) for event, at_s in pairs if at_s >= after_s]
+
     def _moments(self, kinds: tuple[str, ...], after_s: float | None) -> Iterator[float]:
         for event, at_s in zip(self.events, self.event_received_at_s, strict=True):
             if wire_type(event) in kinds and (after_s is None or at_s >= after_s):
@@ -119,3 +173,9 @@ async def acknowledge_collected_playback(
     """Report all audio that the collector holds as heard to its end."""
     for response_id in collector.response_audio:
         await client.ack_playback(collector.audio_ms(response_id), response_id=response_id)
+
+
+def _origin(after_s: float, committed_at_s: float | None, name: str | None) -> Origin:
+    if committed_at_s is None:
+        return Origin(after_s, name or "after_s")
+    return Origin(committed_at_s, name or "input_committed")
