@@ -90,7 +90,7 @@ class FakeSession:
             case Heartbeat():
                 self.emit(HeartbeatAck(session_id=self.session_id))
             case CreateResponse():
-                self._speak()
+                self.speak()
             case CancelResponse():
                 error = DuplexError("response_not_active", "Cancellation failed: none is active.")
                 error.event_id = command.event_id
@@ -132,7 +132,7 @@ class FakeSession:
         else:
             self._emit_session(SessionUpdated)
 
-    def _speak(self) -> None:
+    def speak(self) -> None:
         for response_id in self._omni.script:
             delta = bytes(self._omni.delta_bytes)
             item_id = f"item_{response_id}"

@@ -168,9 +168,9 @@ def test_events_made_without_a_connection_are_replayed(base: str, omni: FakeOmni
 def test_events_that_come_during_the_replay_come_after_it(base: str, omni: FakeOmni) -> None:
     omni.script, omni.delta_bytes = ("resp_1",) * 40, 64 * 1024
     credential, session = leave(base, omni)
-    omni.loop.call_soon_threadsafe(session._speak)
+    omni.loop.call_soon_threadsafe(session.speak)
     with credential.resume(base) as (talk, _):
-        omni.loop.call_soon_threadsafe(session._speak)
+        omni.loop.call_soon_threadsafe(session.speak)
         events = [talk.recv() for _ in range(80)]
 
     assert numbers(events) == list(range(3, 83))

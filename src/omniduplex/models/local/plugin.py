@@ -18,7 +18,7 @@ class LocalDuplexPlugin(DuplexModelPlugin):
     recognises_items: ClassVar[bool] = True
 
     def capabilities(self, max_sessions: int) -> DuplexCapabilities:
-        """All of the base contract; a lease and resume are not there."""
+        """All of the base contract, lease and resume included."""
         several = max_sessions > 1
         return DuplexCapabilities(
             implementation_level="model_native_duplex",
