@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
 
+from omniduplex.benchmarks.frames import APPEND_BYTES
 from omniduplex.benchmarks.microphone import CHUNK_SAMPLES, SAMPLE_BYTES, Microphone
 from omniduplex.benchmarks.questions import Question
 from omniduplex.benchmarks.serve.answer import Answer, Arrivals
@@ -35,7 +36,8 @@ class Caller:
     def __init__(self, session: ServeSession, clock: Clock) -> None:
         self._session = session
         self._clock = clock
-        self._microphone = Microphone(session.send, clock)
+        self._microphone = Microphone(self._send, clock)
+        self._unsent = b""
         self._answers: list[Answer] = []
 
     async def call(self, questions: Sequence[Question]) -> Call:
@@ -71,6 +73,7 @@ class Caller:
         response_id: str | None = None
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                await self._flush()
                 await self._session.end_turn()
                 response_id, reason = await _follow(events, seen, self._clock.now)
         except TimeoutError:
@@ -81,6 +84,17 @@ class Caller:
             await self._clock.sleep_until(answer.playback[-1].ends_s)
             await self._session.report_heard(response_id, answer.audio_ms)
         return reason
+
+    async def _send(self, chunk: bytes) -> None:
+        # Two chunks make an append of 80 ms: a generator that is busy sending measures itself.
+        self._unsent += chunk
+        if len(self._unsent) >= APPEND_BYTES:
+            await self._flush()
+
+    async def _flush(self) -> None:
+        unsent, self._unsent = self._unsent, b""
+        if unsent:
+            await self._session.send(unsent)
 
     def _latest_chunk_ms(self) -> float:
         microphone = self._microphone

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
+import uvloop
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -122,9 +123,10 @@ def _hold(
     console: Console,
 ) -> LevelReport:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+    progress = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+    with progress, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         task = progress.add_task(level.name, total=level.sessions)
-        calls, seconds = asyncio.run(
+        calls, seconds = runner.run(
             hold_level(
                 level,
                 lambda: _open(choice, url, clock),

@@ -106,11 +106,11 @@ def _line(name: str, line: Line, x_max: float, y_max: float, index: int) -> list
     points = [(_x(x, x_max), _y(y, y_max)) for x, y in line]
     path = " ".join(f"{x},{y}" for x, y in points)
     label_y = TOP + 14 + 18 * index
+    box = f'x="{WIDTH - RIGHT + 12}" y="{label_y - 9}" width="10" height="10"'
     return [
         f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>',
         *(f'<circle cx="{x}" cy="{y}" r="2.4" fill="{colour}"/>' for x, y in points),
-        f'<rect x="{WIDTH - RIGHT + 12}" y="{label_y - 9}" width="10" height="10"'
-        f' fill="{colour}"/>',
+        f'<rect {box} fill="{colour}"/>',
         _text(WIDTH - RIGHT + 28, label_y, name),
     ]
 
