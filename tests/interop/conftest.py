@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
 
 import pytest
 from tests.e2e.recordings import RATE_HZ, recording
 from tests.e2e.server import Server, serve
-from tests.interop.drivers import DRIVERS, CallerFiles, Driver
+from tests.interop.drivers import DRIVERS, CallerFiles, Driver, Rounds
 from tests.interop.tool_endpoint import tool_endpoint
 
 from omniduplex.audio.resample import StreamResampler
@@ -38,6 +39,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> CallerFiles:
         return path
 
     return CallerFiles(speech=write("capital"), barge=write("week"))
+
+
+@pytest.fixture(scope="session")
+def rounds(files: CallerFiles, echo_server: Server, paced_echo_server: Server) -> Iterator[Rounds]:
+    """Rounds with echo; they end before its servers do."""
+    with ThreadPoolExecutor(len(DRIVERS)) as pool:
+        yield Rounds(files, pool)
 
 
 @pytest.fixture(scope="session")

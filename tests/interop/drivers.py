@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,3 +122,27 @@ DRIVERS = (
         NODE_MODULES / ".installed",
     ),
 )
+
+
+class Rounds:
+    """Conversations that all clients hold at the same time, since most of each is waiting."""
+
+    def __init__(self, files: CallerFiles, pool: Executor) -> None:
+        self._files = files
+        self._pool = pool
+        self._held: dict[tuple[str, str, str], dict[str, Future[Told]]] = {}
+
+    def talk(
+        self, driver: Driver, server: Server, model: str, mode: str, vad: str, *, speed: float
+    ) -> Told:
+        """This client's part of the round, which begins when the first client asks for it."""
+        key = (server.url, mode, vad)
+        if key not in self._held:
+            self._held[key] = {
+                one.name: self._pool.submit(
+                    one.talk, server, model, mode, vad, self._files, speed=speed
+                )
+                for one in DRIVERS
+                if one.lacks() is None
+            }
+        return self._held[key][driver.name].result()

@@ -6,7 +6,7 @@ import pytest
 from tests.e2e.openai_events import complaints
 from tests.e2e.recordings import recording
 from tests.e2e.server import Server
-from tests.interop.drivers import CallerFiles, Driver, Told
+from tests.interop.drivers import CallerFiles, Driver, Rounds, Told
 
 from omniduplex.benchmarks.wer import word_error_rate
 
@@ -64,10 +64,8 @@ def assert_called(told: Told) -> None:
 
 
 @every_detection
-def test_a_turn_with_echo(
-    driver: Driver, echo_server: Server, files: CallerFiles, vad: str
-) -> None:
-    told = driver.talk(echo_server, ECHO, "turn", vad, files, speed=ECHO_SPEED)
+def test_a_turn_with_echo(driver: Driver, echo_server: Server, rounds: Rounds, vad: str) -> None:
+    told = rounds.talk(driver, echo_server, ECHO, "turn", vad, speed=ECHO_SPEED)
 
     assert_well_received(told)
     assert_answered(told)
@@ -76,9 +74,9 @@ def test_a_turn_with_echo(
 
 @every_detection
 def test_an_interruption_with_echo(
-    driver: Driver, paced_echo_server: Server, files: CallerFiles, vad: str
+    driver: Driver, paced_echo_server: Server, rounds: Rounds, vad: str
 ) -> None:
-    told = driver.talk(paced_echo_server, ECHO, "interrupt", vad, files, speed=ECHO_SPEED)
+    told = rounds.talk(driver, paced_echo_server, ECHO, "interrupt", vad, speed=ECHO_SPEED)
 
     assert_well_received(told)
     assert_answered(told)
@@ -90,10 +88,8 @@ def test_an_interruption_with_echo(
 
 
 @every_detection
-def test_a_tool_with_echo(
-    driver: Driver, echo_server: Server, files: CallerFiles, vad: str
-) -> None:
-    told = driver.talk(echo_server, ECHO, "tool", vad, files, speed=ECHO_SPEED)
+def test_a_tool_with_echo(driver: Driver, echo_server: Server, rounds: Rounds, vad: str) -> None:
+    told = rounds.talk(driver, echo_server, ECHO, "tool", vad, speed=ECHO_SPEED)
 
     assert_well_received(told)
     assert_answered(told)
