@@ -1,0 +1,179 @@
+"""Every example as a person runs it, against echo."""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tests.e2e.server import Server, serve
+
+from omniduplex.clients import read_pcm16_wav, write_pcm16_wav
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+ECHO = "omniduplex/echo"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serve(ECHO) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def paced_server() -> Iterator[Server]:
+    """An echo that speaks in real time, so that an answer can be cut off at the model."""
+    paced = resources.files("omniduplex.benchmarks") / "paced_echo.yaml"
+    with (
+        resources.as_file(paced) as deploy,
+        serve(ECHO, "--deploy-config", str(deploy)) as served,
+    ):
+        yield served
+
+
+def tone(path: Path, hz: int, seconds: float, rate_hz: int = 16_000) -> Path:
+    samples = (
+        round(9000 * math.sin(2 * math.pi * hz * n / rate_hz))
+        for n in range(int(seconds * rate_hz))
+    )
+    write_pcm16_wav(path, b"".join(struct.pack("<h", sample) for sample in samples), rate_hz)
+    return path
+
+
+def run(
+    name: str, *arguments: str | Path, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(EXAMPLES / name), *map(str, arguments)]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **(environment or {})},
+    )
+
+
+def succeed(name: str, *arguments: str | Path) -> str:
+    done = run(name, *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def barge_in(folder: Path, *where: str) -> list[str]:
+    """Talk over an answer of two seconds after 300 ms; what is told of the two answers."""
+    told = succeed(
+        "barge_in_client.py",
+        *where,
+        *("--model", ECHO, "--interrupt-after-ms", "300", "--output-dir", folder / "out"),
+        *("--question-wav", tone(folder / "question.wav", 440, 2.0)),
+        *("--interrupt-wav", tone(folder / "interrupt.wav", 880, 0.4)),
+    )
+    return told.splitlines()
+
+
+def heard_ms(line: str) -> int:
+    return int(line.split(" ms heard")[0].rsplit(" ", 1)[1])
+
+
+def seconds_of(path: Path) -> float:
+    return len(read_pcm16_wav(path, 24_000)) / 2 / 24_000
+
+
+def test_an_answer_is_cut_off_at_the_model_and_the_interruption_is_answered(
+    tmp_path: Path, paced_server: Server
+) -> None:
+    first, second = barge_in(tmp_path, "--url", paced_server.url)
+    assert first.startswith("response_01.wav: cancelled")
+    assert 300 <= heard_ms(first) < 1900
+    assert second.startswith("response_02.wav: completed")
+    assert "tone 880 Hz" in second
+    assert 0.3 <= seconds_of(tmp_path / "out" / "response_01.wav") < 1.9
+    assert seconds_of(tmp_path / "out" / "response_02.wav") * 1000 == heard_ms(second)
+
+
+def test_an_answer_that_is_all_there_is_cut_off_at_the_loudspeaker_inline(tmp_path: Path) -> None:
+    first, second = barge_in(tmp_path, "--inline")
+    assert first.startswith("response_01.wav: completed")
+    assert "tone 440 Hz" in first
+    assert 300 <= heard_ms(first) < 1900
+    assert "tone 880 Hz" in second
+    assert seconds_of(tmp_path / "out" / "response_01.wav") == pytest.approx(2.0, abs=0.1)
+
+
+def test_a_wav_of_another_rate_is_told_in_a_line(tmp_path: Path) -> None:
+    wrong = tone(tmp_path / "wrong.wav", 440, 0.1, 8000)
+    done = run(
+        "barge_in_client.py",
+        *("--url", "ws://127.0.0.1:9", "--question-wav", wrong, "--interrupt-wav", wrong),
+    )
+    assert done.returncode == 1
+    assert "16000 Hz, 1 channel, 16 bit is needed" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_recording_stands_in_for_the_microphone(tmp_path: Path, server: Server) -> None:
+    question = tone(tmp_path / "question.wav", 440, 0.8)
+    told = succeed("microphone_client.py", "--url", server.url, "--model", ECHO, "--wav", question)
+    assert "you:   tone 440 Hz 0.8 s" in told
+    assert "You said tone 440 Hz 0.8 s  [completed]" in told
+
+
+def test_a_machine_without_portaudio_is_told_so(tmp_path: Path) -> None:
+    # A module of that name that ends at its import is what a missing PortAudio looks like.
+    (tmp_path / "sounddevice.py").write_text('raise OSError("PortAudio library not found")\n')
+    done = run("microphone_client.py", environment={"PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 1
+    assert "no sound: PortAudio library not found" in done.stderr
+    assert "--wav" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(find_spec("sounddevice") is not None, reason="sounddevice is installed")
+def test_a_machine_without_the_package_is_told_how_to_get_it() -> None:
+    done = run("microphone_client.py")
+    assert done.returncode == 1
+    assert "pip install sounddevice" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_raw_websocket_is_enough(tmp_path: Path, server: Server) -> None:
+    question = tone(tmp_path / "question.wav", 660, 1.0, 24_000)
+    told = succeed("raw_websocket.py", server.url, ECHO, question, tmp_path / "answer.wav")
+    assert told == "You said tone 660 Hz 1.0 s\n"
+    assert seconds_of(tmp_path / "answer.wav") == pytest.approx(1.0, abs=0.1)
+
+
+def test_the_raw_client_is_short_and_needs_only_websockets() -> None:
+    source = (EXAMPLES / "raw_websocket.py").read_text()
+    assert len(source.splitlines()) <= 40
+    assert "omniduplex" not in source
+
+
+def test_the_agent_calls_its_tools_and_answers(server: Server) -> None:
+    asked = "call calculate (2 + 4) * 7 call local_time UTC"
+    told = succeed("tool_agent.py", "--url", server.url, "--model", ECHO, asked).splitlines()
+    assert told[0] == 'calculate({"text":"(2 + 4) * 7"}) -> 42'
+    assert told[1].startswith('local_time({"text":"UTC"}) -> ')
+    assert told[2].startswith("Tool said ")
+
+
+def test_a_tool_that_fails_is_told_to_the_model(server: Server) -> None:
+    told = succeed("tool_agent.py", "--url", server.url, "--model", ECHO, "call calculate 1 / 0")
+    assert told.splitlines()[-1] == "Tool said error: float division by zero"
+
+
+def test_without_a_server_the_agent_ends_in_a_line() -> None:
+    done = run("tool_agent.py", "--url", "ws://127.0.0.1:9", "call calculate 1")
+    assert done.returncode == 1
+    assert "DuplexConnectionError" in done.stderr
+    assert "Traceback" not in done.stderr
