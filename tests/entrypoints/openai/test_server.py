@@ -27,7 +27,7 @@ def test_a_stopping_server_says_goodbye_to_every_session(omni: FakeOmni) -> None
         Talk(server.base, "/v1/realtime") as openai,
     ):
         duplex.until("session.updated")
-        openai.until("session.updated")
+        openai.until("session.created")
         server.signal()
         events, code, reason = duplex.ends()
         assert openai.ends() == ([], 1001, "shutdown")
@@ -45,7 +45,7 @@ def test_a_draining_server_tells_how_long_and_waits_for_its_sessions(omni: FakeO
         Talk(server.base, "/v1/realtime") as openai,
     ):
         duplex.until("session.updated")
-        openai.until("session.updated")
+        openai.until("session.created")
         server.signal()
         notice = duplex.recv()
         duplex.send("session.heartbeat")
@@ -162,7 +162,7 @@ def test_a_connection_does_not_outlive_its_handler_for_want_of_a_reader(
     omni.script, omni.delta_bytes = ("resp_1",) * 100, 256 * 1024
 
     with running(app) as server, Talk(server.base, "/v1/realtime", max_queue=1) as talk:
-        talk.until("session.updated")
+        talk.until("session.created")
         assert server.connections == 1
         talk.send("response.create")
         while server.connections:  # the test's timeout is the limit
