@@ -250,6 +250,21 @@ class ErrorEvent(realtime.ErrorEvent, frozen=True, kw_only=True):
 
     error: ErrorDetails
 
+    @property
+    def code(self) -> str:
+        """The error code."""
+        return self.error.code
+
+    @property
+    def message(self) -> str:
+        """What was wrong, for people."""
+        return self.error.message
+
+    @property
+    def related_event_id(self) -> str | None:
+        """The client event that was refused, where it had an id."""
+        return self.error.event_id
+
 
 DuplexEvent = (
     SessionCreated

@@ -188,6 +188,11 @@ class TranscriptDelta(
 
     delta: str
 
+    @property
+    def text(self) -> str:
+        """The words."""
+        return self.delta
+
 
 class TranscriptDone(
     ResponsePartEvent, frozen=True, kw_only=True, tag="response.output_audio_transcript.done"
@@ -201,6 +206,11 @@ class TextDelta(ResponsePartEvent, frozen=True, kw_only=True, tag="response.outp
     """Text of the answer, text modality."""
 
     delta: str
+
+    @property
+    def text(self) -> str:
+        """The words."""
+        return self.delta
 
 
 class TextDone(ResponsePartEvent, frozen=True, kw_only=True, tag="response.output_text.done"):
