@@ -21,7 +21,8 @@ from omniduplex.clients.inline import InlineDuplexClient
 from omniduplex.clients.websocket import DuplexClient
 from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.entrypoints.duplex.serving import DuplexServing
-from omniduplex.entrypoints.duplex_omni import DuplexOmni, DuplexSessionHandle
+from omniduplex.entrypoints.duplex_omni import DuplexOmni
+from omniduplex.entrypoints.duplex_session_handle import DuplexSessionHandle
 from omniduplex.entrypoints.openai.app import create_app
 from omniduplex.protocol.duplex import (
     ContentPart,
