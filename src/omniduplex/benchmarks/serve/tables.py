@@ -11,7 +11,7 @@ from omniduplex.benchmarks.summary import Summary
 COLUMNS = (
     "load",
     "answers",
-    "failed / sessions lost",
+    "failed / lost",
     "TTFT p50/p95 ms",
     "TTFP p50/p95 ms",
     "RTF p50/p95",
