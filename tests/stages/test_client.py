@@ -336,7 +336,6 @@ async def test_stop_ends_a_process_in_good_order(listener: Listener) -> None:
 async def test_stop_kills_a_process_that_obeys_nothing(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omniduplex.stages.client.TERMINATE_TIMEOUT_S", 0.001)
     client = await running(stage(HangingModel), listener)
     client.submit(StageInput("r"))
     assert (await listener.output()).text == "hangs"

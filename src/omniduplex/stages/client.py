@@ -42,7 +42,6 @@ OnOutput = Callable[[StageOutput], None]
 OnDead = Callable[[str], None]
 
 START_TIMEOUT_S = 120.0
-TERMINATE_TIMEOUT_S = 1.0
 # After the process is gone its socket ends at once, unless a child of it holds a copy.
 EOF_TIMEOUT_S = 1.0
 
@@ -333,11 +332,8 @@ class ProcessStageClient(StageClient):
     async def _finish(self, timeout_s: float) -> None:
         if self._process is None or await self._has_exited(timeout_s):
             return
-        logger.warning("stage %s did not stop in %s s: terminated", self.config.name, timeout_s)
-        self._process.terminate()
-        if await self._has_exited(TERMINATE_TIMEOUT_S):
-            return
-        logger.warning("stage %s did not obey either: killed", self.config.name)
+        # A worker heeds no signal but this one: others are for its parent to act upon.
+        logger.warning("stage %s did not stop in %s s: killed", self.config.name, timeout_s)
         await self._discard()
 
     async def _discard(self) -> None:

@@ -37,10 +37,13 @@ from omniduplex.stages.model import Emit, StageModel
 from omniduplex.stages.transport import FrameError, FrameSender, read_frames
 from omniduplex.telemetry.logging import LogSettings, setup_logging
 
-logger = logging.getLogger(__name__)
+# Not __name__: a worker process runs this module as __main__.
+logger = logging.getLogger("omniduplex.stages.worker")
 
 Send = Callable[[FromWorker], None]
 
+# What whoever deploys a stage can put right: told in a line, where anything else is a bug.
+DEPLOYMENT_ERRORS = (ConfigError, FileNotFoundError)
 # Aborted requests produce late outputs for seconds at most; a worker has far fewer in that time.
 MAX_ABORTED_IDS = 4096
 # A worker without a parent may finish its step and close its model, but not live on.
@@ -143,17 +146,23 @@ def run_worker(config: StageConfig, inbox: Inbox, send: Send) -> bool:
 
     errors: list[str] = []
 
+    def fail(reason: str) -> None:
+        errors.append(reason)
+        send(StageFatal(reason))
+
     @contextlib.contextmanager
-    def supervised() -> Iterator[None]:
+    def supervised(*told: type[Exception]) -> Iterator[None]:
         try:
             yield
+        except told as error:
+            logger.error("stage %s did not start: %s", config.name, error)
+            fail(str(error))
         except Exception as error:
             logger.exception("stage %s failed", config.name)
-            errors.append(f"{type(error).__name__}: {error}")
-            send(StageFatal(errors[-1]))
+            fail(f"{type(error).__name__}: {error}")
 
     started = time.monotonic()
-    with supervised():
+    with supervised(*DEPLOYMENT_ERRORS):
         model = create_model(config, emit)
         model.load()
     if errors:
@@ -174,8 +183,10 @@ def worker_main(arguments: Sequence[str]) -> int:
     parser.add_argument("--log-level", type=int, required=True)
     parser.add_argument("--log-json", action="store_true")
     given = parser.parse_args(arguments)
-    # Ctrl-C goes to the whole group; the parent decides when its workers end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C and a service manager's stop go to every process of the group; the parent, which may
+    # have conversations to end, decides when its workers end, and its death ends them as well.
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, signal.SIG_IGN)
     setup_logging(LogSettings(level=given.log_level, json_lines=given.log_json))
     with socket.socket(fileno=given.socket) as connection:
         connection.set_inheritable(False)

@@ -318,3 +318,11 @@ def test_usage_and_measurements_are_in_the_ending(driver: SessionDriver) -> None
         "0": {"ttft_s": 0.1, "tokens": 3.0},
         "1": {"ttfa_s": 0.2},
     }
+
+
+def test_the_initial_user_text_is_the_first_turn(open_session: OpenSession) -> None:
+    driver = open_session(
+        msgspec.structs.replace(LISTENING, initial_user_text="I am calling about my order.")
+    )
+    driver.user_turn("Where is it?")
+    assert driver.said == [("user", "I am calling about my order."), ("user", "Where is it?")]

@@ -48,6 +48,7 @@ from omniduplex.protocol.duplex import (
     ClearOutputAudio,
     CloseSession,
     Commit,
+    ContentPart,
     ConversationCreated,
     ConversationObject,
     CreateItem,
@@ -59,6 +60,7 @@ from omniduplex.protocol.duplex import (
     Heartbeat,
     HeartbeatAck,
     InputCommit,
+    ItemInput,
     RealtimeCommand,
     Reason,
     RetrieveItem,
@@ -144,7 +146,15 @@ class DuplexEngineSession:
         core.emit(SessionCreated(session=self.public_object()))
         core.emit(ConversationCreated(conversation=ConversationObject(id=core.conversation_id)))
         core.emit(SessionUpdated(session=self.public_object()))
+        self._seed_first_turn()
         return self._taken()
+
+    def _seed_first_turn(self) -> None:
+        """`initial_user_text` is said before anything else (wire contract, section 3.1)."""
+        text = self._core.config.initial_user_text
+        if text:
+            part = ContentPart(type="input_text", text=text)
+            self._conversation.create(CreateItem(item=ItemInput(content=(part,))))
 
     def handle(self, item: SessionInput, now: float) -> list[Effect]:
         """Take one input at session time `now` (s) and say what is to be done, in order."""
