@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 
 import pytest
 from tests.clients.scripted import (
@@ -22,6 +23,7 @@ from tests.clients.scripted import (
 )
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
 
 from omniduplex.clients.duplex import (
     DuplexClient,
@@ -82,6 +84,49 @@ async def test_a_server_that_is_not_there() -> None:
 
     with pytest.raises(DuplexConnectionError, match="cannot connect to"):
         await DuplexClient(f"ws://127.0.0.1:{port}", model=MODEL).open()
+
+
+@pytest.mark.anyio
+async def test_the_key_goes_as_a_bearer_token() -> None:
+    seen: list[str | None] = []
+
+    async def handler(connection: ServerConnection) -> None:
+        assert connection.request is not None
+        seen.append(connection.request.headers.get("Authorization"))
+
+    async with serve(handler, "127.0.0.1", 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        client = DuplexClient(f"ws://127.0.0.1:{port}", model=MODEL, api_key="key")
+        with pytest.raises(DuplexConnectionError):
+            await client.open()
+
+    assert seen == ["Bearer key"]
+
+
+@pytest.mark.anyio
+async def test_a_url_of_another_kind_is_told_without_the_query_that_we_add() -> None:
+    client = DuplexClient("http://127.0.0.1:8000", model=MODEL)
+
+    with pytest.raises(DuplexConnectionError, match="ws://") as caught:
+        await client.open()
+
+    assert "duplex=1" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("status", "hint"), [(401, "API key"), (404, "session_mode: turn")])
+@pytest.mark.anyio
+async def test_a_refused_connection_says_what_to_do(status: int, hint: str) -> None:
+    def refuse(connection: ServerConnection, request: Request) -> Response:
+        return connection.respond(HTTPStatus(status), "")
+
+    async def handler(connection: ServerConnection) -> None:
+        await connection.close()
+
+    async with serve(handler, "127.0.0.1", 0, process_request=refuse) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        client = DuplexClient(f"ws://127.0.0.1:{port}", model=MODEL)
+        with pytest.raises(DuplexConnectionError, match=hint):
+            await client.open()
 
 
 @pytest.mark.anyio

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from http import HTTPStatus
 from typing import Any, Protocol, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 from websockets.asyncio.client import connect as connect_websocket
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidStatus,
+    InvalidURI,
+)
 
 from omniduplex.clients.base import DuplexClientBase
 from omniduplex.clients.clock import Clock, MonotonicClock
@@ -55,6 +62,7 @@ class DuplexClient(DuplexClientBase):
         reconnect: how a session is taken up again after its connection broke; None gives it up.
         heartbeat_interval_s: seconds between signs of life; None sends none.
         handshake_timeout_s: seconds from a connection's start to the session.
+        api_key: the server's key, sent as a bearer token; a `connect` of your own sends its own.
         connect: makes the WebSocket for the final URL, to add headers, TLS or a proxy.
         clock: paces `stream_pcm`, heartbeats, acknowledgements and the waits between attempts.
         rng: spreads these waits, so that clients that were cut off together do not come together.
@@ -69,13 +77,14 @@ class DuplexClient(DuplexClientBase):
         reconnect: ReconnectPolicy | None = ReconnectPolicy(),  # noqa: B008 - frozen
         heartbeat_interval_s: float | None = 30.0,
         handshake_timeout_s: float = 30.0,
+        api_key: str | None = None,
         connect: Callable[[str], Awaitable[WebSocket]] | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self.url = build_realtime_url(url, model)
         clock = clock or MonotonicClock()
-        transport = WebSocketTransport(self.url, connect or _connect)
+        transport = WebSocketTransport(self.url, connect or partial(_connect, api_key=api_key))
         self._resumer = SessionResumer(
             transport,
             reconnect or ReconnectPolicy(max_attempts=1),
@@ -103,6 +112,7 @@ class DuplexClient(DuplexClientBase):
         reconnect: ReconnectPolicy | None = ReconnectPolicy(),  # noqa: B008 - frozen
         heartbeat_interval_s: float | None = 30.0,
         handshake_timeout_s: float = 30.0,
+        api_key: str | None = None,
         connect: Callable[[str], Awaitable[WebSocket]] | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
@@ -120,6 +130,7 @@ class DuplexClient(DuplexClientBase):
             reconnect=reconnect,
             heartbeat_interval_s=heartbeat_interval_s,
             handshake_timeout_s=handshake_timeout_s,
+            api_key=api_key,
             connect=connect,
             clock=clock,
             rng=rng,
@@ -205,7 +216,8 @@ class WebSocketTransport(Transport):
         try:
             self._socket = await self._connect(self._url)
         except (OSError, InvalidHandshake, InvalidURI) as error:
-            raise DuplexConnectionError(f"cannot connect to {self._url}: {error}") from error
+            reason = f"cannot connect to {_without_query(self._url)}: {_told(error)}"
+            raise DuplexConnectionError(reason) from error
 
     async def send(self, command: DuplexCommand | Mapping[str, Any]) -> None:
         """Send one text frame."""
@@ -260,7 +272,28 @@ def _render(command: DuplexCommand | Mapping[str, Any]) -> str:
     return msgspec.json.encode(command).decode()
 
 
-async def _connect(url: str) -> WebSocket:
+async def _connect(url: str, *, api_key: str | None) -> WebSocket:
     return await connect_websocket(
-        url, compression=None, max_size=MAX_MESSAGE_BYTES, close_timeout=CLOSE_TIMEOUT_S
+        url,
+        additional_headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
+        compression=None,
+        max_size=MAX_MESSAGE_BYTES,
+        close_timeout=CLOSE_TIMEOUT_S,
     )
+
+
+def _without_query(url: str) -> str:
+    return urlsplit(url)._replace(query="").geturl()
+
+
+def _told(error: OSError | InvalidHandshake | InvalidURI) -> str:
+    """What went wrong, and what its user can do about it."""
+    if isinstance(error, InvalidURI):
+        return "a URL of a server begins with ws:// or wss://, as in ws://127.0.0.1:8000"
+    if isinstance(error, InvalidStatus):
+        match error.response.status_code:
+            case HTTPStatus.UNAUTHORIZED:
+                return f"{error}: it wants another API key"
+            case HTTPStatus.NOT_FOUND:
+                return f"{error}: no sessions there; a server in session_mode: turn has none"
+    return str(error)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Self
-
-from websockets.asyncio.client import ClientConnection, connect
 
 from omniduplex.benchmarks.microphone import RATE_HZ
 from omniduplex.benchmarks.serve.session import Arrival, ServeSession, stage_metrics
@@ -42,7 +40,7 @@ class DuplexSession(ServeSession):
             clock=clock,
             reconnect=None,
             config=self._config,
-            connect=_with_key(api_key) if api_key else None,
+            api_key=api_key,
         )
         self._events: Subscription[ServerEvent] | None = None
 
@@ -96,11 +94,3 @@ def arrival(event: ServerEvent, output: AudioFormat) -> Arrival | None:
         case ErrorEvent() if not event.error.code.startswith("playback_"):
             return Arrival(error=f"{event.error.code}: {event.error.message}")
     return None
-
-
-def _with_key(api_key: str) -> Callable[[str], Awaitable[ClientConnection]]:
-    async def connected(url: str) -> ClientConnection:
-        headers = {"Authorization": f"Bearer {api_key}"}
-        return await connect(url, compression=None, max_size=None, additional_headers=headers)
-
-    return connected

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import msgspec
-from websockets.asyncio.client import connect
 
 from omniduplex.benchmarks.turns.line import Line, LineEvent, SessionWish
 from omniduplex.clients import Clock, DuplexClient, ServerEvent, Subscription, wire_type
@@ -42,7 +41,7 @@ class DuplexLine(Line):
             model=wish.model,
             clock=clock,
             reconnect=None,
-            connect=_connect_with(wish.api_key) if wish.api_key else None,
+            api_key=wish.api_key,
             config=create_duplex_session_config(
                 input_audio=audio,
                 output_audio=audio,
@@ -105,11 +104,3 @@ def line_event(event: ServerEvent) -> LineEvent:
         case ErrorEvent():
             return LineEvent(type=kind, error=f"{event.error.code}: {event.error.message}")
     return LineEvent(type=kind)
-
-
-def _connect_with(api_key: str) -> Callable[[str], Awaitable[Any]]:
-    async def connect_with_key(url: str) -> Any:
-        headers = {"Authorization": f"Bearer {api_key}"}
-        return await connect(url, compression=None, max_size=None, additional_headers=headers)
-
-    return connect_with_key

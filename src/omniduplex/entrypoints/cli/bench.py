@@ -25,6 +25,14 @@ VOICE_ASSET, VOICE_NAME = "piper_joe", "en_US-joe-medium"
 # The voice draws its prosody at random; with a seed, every run asks in the same tone.
 VOICE_SEED = 1
 
+ApiKey = Annotated[
+    str | None,
+    typer.Option(
+        help="The server's key; better given by the environment.",
+        envvar="OMNIDUPLEX_API_KEY",
+        show_default=False,
+    ),
+]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Where the report goes, as JSON.")]
 
 
@@ -53,6 +61,7 @@ def latency(
             file_okay=False,
         ),
     ] = None,
+    api_key: ApiKey = None,
 ) -> None:
     """End of user speech to first audio, over spoken questions in real time."""
     from rich.console import Console
@@ -70,7 +79,11 @@ def latency(
         machine = describe_machine()
         clock = MonotonicClock()
         client = DuplexClient(
-            server_url, model=model, clock=clock, config=session_config(vad.value)
+            server_url,
+            model=model,
+            api_key=api_key,
+            clock=clock,
+            config=session_config(vad.value),
         )
         measured = asyncio.run(
             measure_latency(
@@ -176,9 +189,7 @@ def turns(
     quick: Annotated[bool, typer.Option(help="One voice, two scenarios, unless named.")] = False,
     parallel: Annotated[int, typer.Option(help="Conversations at once.", min=1, max=64)] = 1,
     seed: Annotated[int, typer.Option(help="Of all noises.", min=0)] = 1,
-    api_key: Annotated[
-        str | None, typer.Option(help="The server's key.", envvar="OMNIDUPLEX_API_KEY")
-    ] = None,
+    api_key: ApiKey = None,
 ) -> None:
     """Turn taking: pauses, interruptions, backchannels, noise, on recorded time lines."""
     from rich.console import Console
@@ -253,9 +264,7 @@ def serve_under_load(
         Path | None, typer.Option(help="Where pictures go, as SVG.", file_okay=False)
     ] = None,
     seed: Annotated[int, typer.Option(help="Of arrivals and tones.", min=0)] = 1,
-    api_key: Annotated[
-        str | None, typer.Option(help="The server's key.", envvar="OMNIDUPLEX_API_KEY")
-    ] = None,
+    api_key: ApiKey = None,
 ) -> None:
     """Sessions under load: first audio, real-time factor, and gaps that a listener would hear."""
     from rich.console import Console

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import wave
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,11 +36,19 @@ def talk(
         typer.Option(help="A WAV that talks over the first answer.", exists=True, dir_okay=False),
     ] = None,
     instructions: Annotated[str | None, typer.Option(help="How the model shall behave.")] = None,
+    api_key: Annotated[
+        str | None,
+        typer.Option(
+            help="The server's key; better given by the environment.",
+            envvar="OMNIDUPLEX_API_KEY",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Ask a recorded question, hear the answer, and talk over it."""
     from rich.console import Console
 
-    from omniduplex.clients import DuplexClientError
+    from omniduplex.clients import DuplexClient, DuplexClientError
     from omniduplex.clients.presets.local import create_duplex_session_config
     from omniduplex.config.errors import ConfigError
     from omniduplex.entrypoints.cli.talk_view import view_for
@@ -53,7 +61,9 @@ def talk(
         follow_up = load_speech(interrupt) if interrupt else b""
         out.mkdir(parents=True, exist_ok=True)
         config = create_duplex_session_config(instructions=instructions)
-        answers = asyncio.run(_talk(speech, follow_up, url, model, config, out, console))
+        client = DuplexClient(url, model=model, config=config, api_key=api_key) if url else None
+        connecting = _opened(client) if client else _engine_client(model, config, console)
+        answers = asyncio.run(_talk(connecting, speech, follow_up, out, console))
     except (DuplexClientError, DuplexError, ConfigError, AssetError, OSError, ValueError) as error:
         Console(stderr=True).print(
             f"talk failed: {error}", style="red", markup=False, soft_wrap=True
@@ -82,22 +92,16 @@ def load_speech(path: Path) -> bytes:
 
 
 async def _talk(
+    connecting: AbstractAsyncContextManager[DuplexClientBase],
     speech: bytes,
     follow_up: bytes,
-    url: str | None,
-    model: str,
-    config: SessionConfig,
     out: Path,
     console: Console,
 ) -> list[Answer]:
-    from omniduplex.clients import DuplexClient, MonotonicClock
+    from omniduplex.clients import MonotonicClock
     from omniduplex.entrypoints.cli.conversation import Conversation
     from omniduplex.entrypoints.cli.talk_view import view_for
 
-    if url is None:
-        connecting = _engine_client(model, config, console)
-    else:
-        connecting = _opened(DuplexClient(url, model=model, config=config))
     async with connecting as client:
         with view_for(console) as view:
             conversation = Conversation(client, view, out=out, clock=MonotonicClock())
