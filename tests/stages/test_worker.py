@@ -112,6 +112,16 @@ def test_an_error_in_load_is_fatal_and_the_worker_never_ready() -> None:
     assert worked.sent == [StageFatal("OSError: the weights are not there")]
 
 
+def test_an_option_that_is_not_there_is_told_in_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    worked = Worked(stage(EchoModel, options={"prefix": 3}), StageStop())
+
+    (fatal,) = worked.of(StageFatal)
+    assert "prefix" in fatal.error
+    (record,) = caplog.records
+    assert record.exc_info is None
+    assert record.name == "omniduplex.stages.worker"
+
+
 def test_an_error_in_close_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EchoModel, "close", lambda self: 1 / 0)
 

@@ -27,7 +27,7 @@ from omniduplex.models.local.asset_sources import (
 )
 
 
-class AssetMissing(AssetError):  # noqa: N818 - reads as the state it reports
+class AssetMissing(AssetError, FileNotFoundError):  # noqa: N818 - reads as the state it reports
     """The asset is not in the assets directory, or its bytes are not the pinned ones."""
 
 

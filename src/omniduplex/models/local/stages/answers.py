@@ -19,6 +19,7 @@ from omniduplex.models.local.language_model import (
     ChatTool,
     Finished,
     LanguageModel,
+    LanguageModelError,
     NamedTool,
     TextDelta,
     ToolCall,
@@ -166,10 +167,16 @@ class Answers:
     def _run(self, answer: _Answer) -> None:
         try:
             self._write(answer)
+        except LanguageModelError as error:
+            logger.warning("an answer failed: %s", error)
+            self._fail(answer, error)
         except Exception as error:  # one answer fails, the stage lives
             logger.exception("an answer failed")
-            self._forget(answer)
-            self._send(answer, StageOutput(answer.request_id, answer.epoch, error=str(error)))
+            self._fail(answer, error)
+
+    def _fail(self, answer: _Answer, error: Exception) -> None:
+        self._forget(answer)
+        self._send(answer, StageOutput(answer.request_id, answer.epoch, error=str(error)))
 
     def _write(self, answer: _Answer) -> None:
         request = chat_request(answer.prompt, self._instructions, self._temperature)

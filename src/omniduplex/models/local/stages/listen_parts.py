@@ -1,5 +1,7 @@
 """What the listening stage is made of: its options, its models, the threads they run in."""
 
+import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -20,6 +22,9 @@ from omniduplex.models.local.llama_cpp_model import SYSTEM_PROMPT, LlamaCppModel
 from omniduplex.models.local.remote_language_model import RemoteModel
 from omniduplex.models.local.stages.threads import nice_pool
 
+logger = logging.getLogger(__name__)
+
+DEFAULT_KEY_ENV = "OPENAI_API_KEY"
 WARM_UP_PCM = bytes(2 * VAD_RATE)  # one second of silence
 
 
@@ -40,11 +45,14 @@ class EmbeddedLanguageModel(
 class RemoteLanguageModel(
     msgspec.Struct, frozen=True, kw_only=True, tag="remote", forbid_unknown_fields=True
 ):
-    """Any OpenAI-compatible chat endpoint; the key is in the environment variable named."""
+    """Any OpenAI-compatible chat endpoint; the key is in the environment variable named.
+
+    None: in OPENAI_API_KEY, if the endpoint wants one.
+    """
 
     base_url: str
     model: str
-    api_key_env: str = "OPENAI_API_KEY"
+    api_key_env: str | None = None
 
 
 class ListenOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -127,11 +135,17 @@ def load_parts(options: ListenOptions) -> ListenParts:
 
 
 def load_language_model(options: ListenOptions, assets_dir: Path | None) -> LanguageModel:
-    """The language model of the options; an embedded one has read its instructions already."""
+    """The language model of the options; an embedded one has read its instructions already.
+
+    Raises:
+        FileNotFoundError: the file of an embedded model is not there.
+    """
     chosen = options.language_model
     if isinstance(chosen, RemoteLanguageModel):
-        return RemoteModel(chosen.base_url, chosen.model, chosen.api_key_env)
+        return _remote(chosen)
     path = Path(chosen.path) if chosen.path else asset_path(chosen.asset, assets_dir)
+    if not path.is_file():
+        raise FileNotFoundError(f"language model: no such file: {path}")
     model = LlamaCppModel(path, chosen.threads, chosen.context, options.parallel_answers)
     hello = (
         ChatMessage(role="system", content=options.instructions),
@@ -140,3 +154,11 @@ def load_language_model(options: ListenOptions, assets_dir: Path | None) -> Lang
     for _ in model.stream(ChatRequest(messages=hello, max_tokens=1), lambda: False):
         pass
     return model
+
+
+def _remote(chosen: RemoteLanguageModel) -> RemoteModel:
+    if chosen.api_key_env and not os.environ.get(chosen.api_key_env):
+        logger.warning(
+            "%s is not set: requests to %s carry no key", chosen.api_key_env, chosen.base_url
+        )
+    return RemoteModel(chosen.base_url, chosen.model, chosen.api_key_env or DEFAULT_KEY_ENV)
