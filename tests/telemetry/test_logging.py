@@ -98,3 +98,13 @@ def test_what_is_below_the_level_is_not_logged() -> None:
     logger.info("too little")
 
     assert stream.getvalue() == ""
+
+
+def test_requests_of_the_http_client_are_no_news() -> None:
+    stream = text_log()
+
+    logging.getLogger("httpx2").info("HTTP Request: POST ...")
+    logging.getLogger("httpx2").warning("worth knowing")
+
+    assert "HTTP Request" not in stream.getvalue()
+    assert "worth knowing" in stream.getvalue()

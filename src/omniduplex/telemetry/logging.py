@@ -12,6 +12,8 @@ from typing import IO, Any
 
 import msgspec
 
+# They log each request of a remote language model as INFO.
+CHATTY = ("httpx2", "httpcore2")
 TEXT_FORMAT = "%(asctime)s %(levelname)s %(name)s%(session_suffix)s: %(message)s"
 
 
@@ -85,6 +87,8 @@ def setup_logging(settings: LogSettings, stream: IO[str] | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.level)
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(max(settings.level, logging.WARNING))
 
 
 def current_settings() -> LogSettings:
