@@ -45,6 +45,9 @@ from omniduplex.protocol.duplex import (
     project,
 )
 
+# A reader that is there makes room in a millisecond; one that does not read is not waited for.
+PATIENCE, PATIENCE_STEP_S = 200, 0.001
+
 
 class DuplexSessionHandle:
     """One open session: a thin pipe that keeps no session state beyond its own end.
@@ -88,9 +91,16 @@ class DuplexSessionHandle:
         return await self._engine.describe_session(self.session_id)
 
     async def submit(self, command: DuplexCommand) -> None:
-        """Send any command; give it an `event_id` to know its refusal by."""
+        """Send any command; give it an `event_id` to know its refusal by.
+
+        Waits a moment, but never longer, for a reader whom the commands would flood with events.
+        """
         if self.closed:
             raise DuplexError("session_closed", "the session is closed", event_id=command.event_id)
+        for _ in range(PATIENCE):
+            if not self._link.crowded:
+                break
+            await asyncio.sleep(PATIENCE_STEP_S)
         self._link.reserve(command)
         self._engine.submit_command(self.session_id, command)
 

@@ -8,6 +8,9 @@ from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
 from omniduplex.engine.duplex.output_buffer import DuplexOutputBuffer
 from omniduplex.protocol.duplex import AppendAudio, CreateItem, DuplexCommand, DuplexError
 
+EVENTS_OF_A_COMMAND = 3
+"""What a command typically makes at once: an item is added, created and done."""
+
 
 class DuplexSessionLink:
     """One session's crossing between the caller's loop and the engine's.
@@ -23,8 +26,19 @@ class DuplexSessionLink:
         )
         self.fails_response_only = limits.output_overflow == "fail_response"
         self._max_input_bytes = limits.max_pending_input_bytes_per_session
+        self._max_events = limits.max_pending_output_events_per_session
         self._sent = 0
         self._taken = 0
+        self._commands_sent = 0
+        self._commands_taken = 0
+
+    @property
+    def crowded(self) -> bool:
+        """Whether a caller should wait a moment: its own commands would flood its reader."""
+        on_their_way = self._commands_sent - self._commands_taken
+        return (
+            EVENTS_OF_A_COMMAND * on_their_way + self.output.pending_events > self._max_events // 2
+        )
 
     def reserve(self, command: DuplexCommand) -> None:
         """Count a command in, on the caller's side.
@@ -40,10 +54,12 @@ class DuplexSessionLink:
                 event_id=command.event_id,
             )
         self._sent += size
+        self._commands_sent += 1
 
     def taken(self, command: DuplexCommand) -> None:
         """Count a command out, on the engine's side."""
         self._taken += input_bytes(command)
+        self._commands_taken += 1
 
 
 def input_bytes(command: DuplexCommand) -> int:

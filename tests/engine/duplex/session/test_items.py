@@ -18,6 +18,7 @@ from omniduplex.protocol.duplex import (
     ResponseDone,
     ResponseOptions,
     RetrieveItem,
+    SpeechStarted,
 )
 
 ASK = CreateResponse()
@@ -378,3 +379,31 @@ def test_the_token_limit_has_three_spellings_and_inf(by_hand: SessionDriver, nam
     by_hand.model_ends()
     by_hand.send(CreateResponse(response=msgspec.convert({name: "inf"}, ResponseOptions)))
     assert by_hand.prompts[-1].max_tokens is None
+
+
+def test_an_announced_id_is_taken_before_its_item_is_there(driver: SessionDriver) -> None:
+    driver.user_speaks()
+    announced = driver.last(SpeechStarted).item_id
+    driver.says("mine", item_id=announced)
+    assert driver.error().code == "item_create_duplicate_item_id"
+    driver.user_turn_ends("Hello")
+    assert driver.said == [("user", "Hello")]
+
+
+def test_an_item_that_no_reader_could_take_is_refused(by_hand: SessionDriver) -> None:
+    by_hand.says("x" * (256 * 1024 + 1))
+    assert (by_hand.error().code, by_hand.error().param) == ("bad_event", "item")
+    by_hand.says("x" * (256 * 1024))
+    assert by_hand.kinds()[-3:] == ["ItemAdded", "ItemCreated", "ItemDone"]
+
+
+def test_a_conversation_has_an_end(by_hand: SessionDriver) -> None:
+    for _ in range(64):
+        by_hand.says("x" * (256 * 1024))
+    by_hand.says("one more")
+    assert by_hand.error().code == "input_backpressure"
+    first = by_hand.of(ItemAdded)[0].item.id
+    by_hand.send(DeleteItem(item_id=first))
+    by_hand.events()
+    by_hand.says("one more")
+    assert by_hand.kinds() == ["ItemAdded", "ItemCreated", "ItemDone"]

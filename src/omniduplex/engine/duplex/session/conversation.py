@@ -51,6 +51,9 @@ class Conversation:
         """
         core = self._core
         new = self._reader.read(command.item, "item", among=core.history)
+        if core.history.is_taken(new.item.id):
+            message = f"the id {new.item.id!r} is taken"
+            raise DuplexError("item_create_duplicate_item_id", message, param="item.id")
         if new.sounds:
             core.check_room_for_turn()
         previous = core.history.add(HistoryEntry(new.item), command.previous_item_id)

@@ -345,7 +345,7 @@ class DuplexEngineSession:
         reason, at = ending
         if core.now >= at:
             self._close(CloseRequest(reason=reason, expired=reason != "session_expired"))
-        elif core.lease.warn_once(at, core.now):
+        elif core.lease.warn_once(reason, at, core.now):
             left_ms = round((at - core.now) * 1000)
             core.emit(
                 SessionExpiring(session_id=self.session_id, reason=reason, time_left_ms=left_ms)

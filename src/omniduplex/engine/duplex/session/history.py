@@ -71,16 +71,23 @@ class HistoryEntry:
     spoken: SpokenText | None = None
 
 
+MAX_RESERVED = 64
+"""Announced ids whose items never came, as of noise that was no turn, are forgotten in time."""
+
+
 class History:
     """Items by id and order; `version` changes with every change, so that drafts can be checked.
 
-    User items with parts whose words are still being recognised are `pending`.
+    User items with parts whose words are still being recognised are `pending`. `chars` counts the
+    text that was put in, less what was taken out.
     """
 
     def __init__(self) -> None:
         self._entries: dict[str, HistoryEntry] = {}
         self._order: list[str] = []
         self._pending: list[tuple[str, int]] = []
+        self._reserved: dict[str, None] = {}
+        self.chars = 0
         self.version = 0
 
     def __len__(self) -> int:
@@ -108,6 +115,16 @@ class History:
             raise DuplexError("item_not_found", message, param=param)
         return entry
 
+    def reserve(self, item_id: str) -> None:
+        """This id was told to the client before its item is here: nobody else may take it."""
+        self._reserved[item_id] = None
+        if len(self._reserved) > MAX_RESERVED:
+            del self._reserved[next(iter(self._reserved))]
+
+    def is_taken(self, item_id: str) -> bool:
+        """Whether a client must not use this id for an item of its own."""
+        return item_id in self._entries or item_id in self._reserved
+
     def previous_of(self, item_id: str) -> str | None:
         """The id before an item, null for the first."""
         index = self._order.index(item_id)
@@ -127,6 +144,8 @@ class History:
         index = self._index_after(previous_item_id)
         self._entries[item_id] = entry
         self._order.insert(index, item_id)
+        self._reserved.pop(item_id, None)
+        self.chars += text_size(entry.item)
         self.version += 1
         return self._order[index - 1] if index else None
 
@@ -157,6 +176,7 @@ class History:
         entry = self.get(item_id)
         del self._entries[item_id]
         self._order.remove(item_id)
+        self.chars = max(0, self.chars - text_size(entry.item))
         self._pending = [one for one in self._pending if one[0] != item_id]
         self.version += 1
         return entry
@@ -200,3 +220,11 @@ def _part_text(part: ContentPart) -> str:
     if isinstance(part.transcript, msgspec.UnsetType) or part.transcript is None:
         return ""
     return part.transcript
+
+
+def text_size(item: Item) -> int:
+    """Characters of text in an item, whatever holds them."""
+    size = sum(len(text or "") for text in (item.arguments, item.output))
+    for part in item.content or ():
+        size += sum(len(text or "") for text in (part.text, part.transcript, part.image_url))
+    return size

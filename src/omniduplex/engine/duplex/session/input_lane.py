@@ -269,6 +269,7 @@ class InputLane:
     def _item_id(self) -> str:
         if self._turn.item_id is None:
             self._turn.item_id = self._core.new_id("item")
+            self._core.history.reserve(self._turn.item_id)
         return self._turn.item_id
 
     # -- turns that the client ends ---------------------------------------------------------

@@ -99,9 +99,15 @@ class DuplexLease:
         at, reason = min(endings)
         return reason, at
 
-    def warn_once(self, at: float, now: float) -> bool:
-        """True the first time that the end is nearer than the deployment's warning time."""
-        if self._warned or at - now > self.limits.expiry_warning_s:
+    def warn_once(self, reason: str, at: float, now: float) -> bool:
+        """True the first time that the end is nearer than the deployment's warning time.
+
+        Of an idle time that is short anyway only the last quarter counts as near.
+        """
+        near_s = self.limits.expiry_warning_s
+        if reason == "idle_ttl_expired":
+            near_s = min(near_s, (at - self.last_activity_at) / 4)
+        if self._warned or at - now > near_s:
             return False
         self._warned = True
         return True

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.engine.duplex.session.history import HistoryEntry
+from omniduplex.engine.duplex.session.history import HistoryEntry, text_size
 from omniduplex.protocol.duplex import ContentPart, DuplexError, Item, ItemInput
 
 ROLE_PARTS = {
@@ -19,6 +19,10 @@ ROLE_PARTS = {
     "system": {"input_text", "text"},
 }
 TEXT_PARTS = {"input_text", "output_text", "text"}
+
+# An item is told three times; all of them must fit into what may wait for a slow reader.
+MAX_ITEM_CHARS = 256 * 1024
+MAX_CONVERSATION_CHARS = 16 * 1024 * 1024
 
 # Wire contract, section 7.6.
 MAX_IMAGES = 8
@@ -49,6 +53,17 @@ class ItemReader:
             DuplexError: `bad_event`, `bad_audio`, `unsupported`, `invalid_image`,
                 `input_backpressure`, `invalid_function_call_output`, by the field's name.
         """
+        new = self._read(given, where, among)
+        size = text_size(new.item)
+        if size > MAX_ITEM_CHARS + _image_chars(given.content):
+            message = f"an item holds at most {MAX_ITEM_CHARS} characters of text"
+            raise DuplexError("bad_event", message, param=where)
+        if self._core.history.chars + size > MAX_CONVERSATION_CHARS:
+            message = f"a conversation holds at most {MAX_CONVERSATION_CHARS} characters"
+            raise DuplexError("input_backpressure", message, param=where)
+        return new
+
+    def _read(self, given: ItemInput, where: str, among: Iterable[HistoryEntry] | None) -> NewItem:
         item_id = given.id or self._core.new_id("item")
         match given.type:
             case "message":
@@ -117,6 +132,10 @@ class ItemReader:
         if len(urls) > MAX_IMAGES or sum(map(len, urls)) > MAX_IMAGE_CHARS:
             message = f"a conversation has at most {MAX_IMAGES} images of 4 MiB in all"
             raise DuplexError("input_backpressure", message, param=f"{where}.content")
+
+
+def _image_chars(parts: Iterable[ContentPart]) -> int:
+    return sum(map(len, _images(parts)))
 
 
 def _images(parts: Iterable[ContentPart]) -> list[str]:

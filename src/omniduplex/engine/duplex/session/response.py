@@ -92,6 +92,7 @@ class Response:
         )
         response = self._response("in_progress", None, facts)
         self.core.emit(ResponseCreated(response_id=self.response_id, response=response))
+        self.core.history.reserve(self.item_id)
         if not self.wanted.tools:
             self._open_message()
 
