@@ -2,7 +2,20 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from omniduplex.benchmarks.serve.plots import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, chart
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omniduplex.benchmarks.serve.plots import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    axis_end,
+    chart,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -25,3 +38,15 @@ def test_lines_without_points_or_height_make_a_picture() -> None:
     root = ElementTree.fromstring(chart("t", "x", "y", {"none": [], "flat": [(1.0, 0.0)]}))
     assert len(list(root.iter(f"{SVG}polyline"))) == 2
     assert len(list(root.iter(f"{SVG}circle"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("largest", "end"), [(0.0, 1.0), (8.0, 8.0), (100.6, 120.0), (921.0, 1000.0), (0.07, 0.08)]
+)
+def test_an_axis_ends_at_a_round_number(largest: float, end: float) -> None:
+    assert axis_end(largest) == pytest.approx(end)
+
+
+@given(st.floats(1e-6, 1e9))
+def test_an_axis_holds_its_values_and_little_more(largest: float) -> None:
+    assert largest <= axis_end(largest) * (1 + 1e-9) <= largest * 1.35

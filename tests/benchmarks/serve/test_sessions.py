@@ -7,9 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
 
 from omniduplex.benchmarks.serve import duplex_session, openai_session
-from omniduplex.benchmarks.serve.session import Arrival, stage_metrics
+from omniduplex.benchmarks.serve.duplex_session import DuplexSession
+from omniduplex.benchmarks.serve.openai_session import OpenAISession
+from omniduplex.benchmarks.serve.session import SESSION_ERRORS, Arrival, ServeSession, stage_metrics
+from omniduplex.clients import MonotonicClock
 from omniduplex.protocol.duplex import (
     AudioDelta,
     AudioFormat,
@@ -22,6 +26,11 @@ from omniduplex.protocol.duplex import (
 OUTPUT = AudioFormat(rate_hz=24_000)
 STAGES = {"0": {"units": 3.0}}
 METADATA = {"omniduplex": {"stage_metrics": STAGES}, "epoch": 1}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
 
 
 def openai(**event: Any) -> Arrival | None:
@@ -84,3 +93,25 @@ def test_a_late_report_of_playback_is_no_error(code: str, found: Arrival | None)
     error = {"type": "invalid_request_error", "code": code, "message": "no"}
     event = decode_event(msgspec.json.encode({"type": "error", "error": error}).decode())
     assert duplex_session.arrival(event, OUTPUT) == found
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("backend", ["duplex", "openai"])
+async def test_the_key_goes_along_and_a_refusal_is_the_session_s_own_error(backend: str) -> None:
+    keys = []
+
+    async def refuse(socket: ServerConnection) -> None:
+        assert socket.request is not None
+        keys.append(socket.request.headers.get("Authorization"))
+        error = {"type": "invalid_request_error", "code": "no", "message": "not so"}
+        await socket.recv()
+        await socket.send(msgspec.json.encode({"type": "error", "error": error}).decode())
+
+    async with serve(refuse, "127.0.0.1", 0) as server:
+        url = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        session: ServeSession = OpenAISession(url, "m", "secret")
+        if backend == "duplex":
+            session = DuplexSession(url, "m", MonotonicClock(), "secret")
+        with pytest.raises(SESSION_ERRORS, match="not so"):
+            await session.__aenter__()
+    assert keys == ["Bearer secret"]

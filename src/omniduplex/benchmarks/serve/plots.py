@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
@@ -13,6 +14,10 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 150, 40, 48
 INK, QUIET, PAPER = "#1c2430", "#c3cad4", "#ffffff"
 COLOURS = ("#2f6fde", "#d9822b", "#2e9e6b", "#a5418c", "#6b7280", "#b8860b")
 TICKS = 4
+# What an axis may end at, times a power of ten: a quarter of it is a short number, too.
+AXIS_ENDS = (1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+# More points than these are a curve, not measurements to be told apart.
+MARKED_POINTS = 20
 
 Line = Sequence[tuple[float, float]]
 
@@ -35,8 +40,8 @@ def pictures(report: ServeReport) -> dict[str, str]:
 def chart(title: str, x_name: str, y_name: str, lines: Mapping[str, Line]) -> str:
     """One picture; both axes begin at zero."""
     points = [point for line in lines.values() for point in line]
-    x_max = max((x for x, _ in points), default=0.0) or 1.0
-    y_max = max((y for _, y in points), default=0.0) or 1.0
+    x_max = axis_end(max((x for x, _ in points), default=0.0))
+    y_max = axis_end(max((y for _, y in points), default=0.0))
     size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="11">',
@@ -49,6 +54,14 @@ def chart(title: str, x_name: str, y_name: str, lines: Mapping[str, Line]) -> st
     for index, (name, line) in enumerate(lines.items()):
         parts += _line(name, line, x_max, y_max, index)
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def axis_end(largest: float) -> float:
+    """A round number at or above the largest value; 1 when there is nothing to show."""
+    if largest <= 0:
+        return 1.0
+    power: float = 10.0 ** math.floor(math.log10(largest))
+    return next((end * power for end in AXIS_ENDS if end * power >= largest), 10.0 * power)
 
 
 def _first_audio(levels: Iterable[LevelReport]) -> dict[str, Line]:
@@ -104,12 +117,13 @@ def _grid(x_max: float, y_max: float) -> list[str]:
 def _line(name: str, line: Line, x_max: float, y_max: float, index: int) -> list[str]:
     colour = COLOURS[index % len(COLOURS)]
     points = [(_x(x, x_max), _y(y, y_max)) for x, y in line]
+    marked = points if len(points) <= MARKED_POINTS else []
     path = " ".join(f"{x},{y}" for x, y in points)
     label_y = TOP + 14 + 18 * index
     box = f'x="{WIDTH - RIGHT + 12}" y="{label_y - 9}" width="10" height="10"'
     return [
         f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>',
-        *(f'<circle cx="{x}" cy="{y}" r="2.4" fill="{colour}"/>' for x, y in points),
+        *(f'<circle cx="{x}" cy="{y}" r="2.4" fill="{colour}"/>' for x, y in marked),
         f'<rect {box} fill="{colour}"/>',
         _text(WIDTH - RIGHT + 28, label_y, name),
     ]
