@@ -7,6 +7,7 @@ from tests.models.local.manual_executor import ManualExecutor
 from omniduplex.audio.pcm import byte_count
 from omniduplex.models.local.asr import RATE, Recognition
 from omniduplex.models.local.messages import Transcribed, decode_from_listen
+from omniduplex.models.local.stages.recognition_queue import RecognitionQueue
 from omniduplex.models.local.stages.transcriptions import Transcriptions
 from omniduplex.stages.messages import StageOutput
 
@@ -27,7 +28,8 @@ class Desk:
         self.out: list[StageOutput] = []
         self.windows: list[bytes] = []
         self.broken = False
-        self.transcriptions = Transcriptions(self._recognise, self.pool, self.out.append)
+        self.queue = RecognitionQueue(self.pool)
+        self.transcriptions = Transcriptions(self._recognise, self.queue, self.out.append)
 
     def _recognise(self, pcm: bytes) -> Recognition:
         if self.broken:

@@ -25,6 +25,7 @@ from omniduplex.models.local.messages import (
 from omniduplex.models.local.stages.answers import Answers
 from omniduplex.models.local.stages.ear import Ear
 from omniduplex.models.local.stages.listen_parts import ListenOptions, ListenParts, load_parts
+from omniduplex.models.local.stages.recognition_queue import RecognitionQueue
 from omniduplex.models.local.stages.transcriptions import Transcriptions
 from omniduplex.models.local.stages.turns import Action, Drop, Judge, Recognise, Tell
 from omniduplex.stages.messages import StageAbort, StageInput, StageMessage, StageOutput
@@ -74,9 +75,8 @@ class ListenStage(StageModel):
             instructions=self.options.instructions,
             temperature=self.options.temperature,
         )
-        self._transcriptions = Transcriptions(
-            self._parts.recognise, self._parts.recognition_pool, self.emit
-        )
+        self._recognitions = RecognitionQueue(self._parts.recognition_pool)
+        self._transcriptions = Transcriptions(self._parts.recognise, self._recognitions, self.emit)
 
     def step(self, batch: Sequence[StageMessage]) -> None:
         """Hear all new audio and take all orders, in the order in which they came."""
@@ -98,6 +98,7 @@ class ListenStage(StageModel):
             self._abort(tuple(self._listeners))
         self._answers.close()
         self._transcriptions.close()
+        self._recognitions.close()
         parts = self._parts
         for pool in (parts.recognition_pool, parts.judge_pool, parts.answer_pool):
             pool.shutdown(cancel_futures=True)
@@ -165,7 +166,7 @@ class ListenStage(StageModel):
                 case Tell():
                     self._tell(listener, action)
                 case Recognise(job):
-                    future = parts.recognition_pool.submit(self._recognise, listener, action)
+                    future = self._recognitions.submit(self._recognise, listener, action)
                     listener.jobs[job] = future
                 case Judge(job, pcm):
                     listener.jobs[job] = parts.judge_pool.submit(self._judge, listener, job, pcm)

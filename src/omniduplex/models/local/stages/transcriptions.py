@@ -3,12 +3,13 @@
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 
 from omniduplex.audio.pcm import float32_to_int16, int16_to_float32
 from omniduplex.models.local.asr import Recognition, split_windows
 from omniduplex.models.local.messages import Transcribed, encode
+from omniduplex.models.local.stages.recognition_queue import RecognitionQueue
 from omniduplex.stages.messages import StageOutput
 from omniduplex.stages.model import Emit
 
@@ -26,17 +27,17 @@ class _Recording:
 
 
 class Transcriptions:
-    """Recognises recordings in `pool`.
+    """Recognises recordings when no ear waits for words.
 
-    A recording asks for the pool anew after each window, so that a long one leaves room for what
-    an ear has just heard, and an aborted one soon ends.
+    A recording queues anew after each window, so that a long one leaves room for what an ear has
+    just heard and for other recordings, and an aborted one soon ends.
     """
 
     def __init__(
-        self, recognise: Callable[[bytes], Recognition], pool: Executor, emit: Emit
+        self, recognise: Callable[[bytes], Recognition], queue: RecognitionQueue, emit: Emit
     ) -> None:
         self._recognise = recognise
-        self._pool = pool
+        self._queue = queue
         self._emit = emit
         self._lock = threading.Lock()
         self._recordings: dict[str, _Recording] = {}
@@ -46,7 +47,7 @@ class Transcriptions:
         recording = _Recording(request_id, epoch, _windows(pcm))
         with self._lock:
             self._recordings[request_id] = recording
-        self._pool.submit(self._work, recording)
+        self._queue.submit_patient(partial(self._work, recording))
 
     def abort(self, request_ids: Iterable[str]) -> None:
         """Stop these recordings; ids of none are ignored."""
@@ -73,7 +74,7 @@ class Transcriptions:
         if window is None:
             self._end(recording)
         elif self._is_wanted(recording):
-            self._pool.submit(self._work, recording)
+            self._queue.submit_patient(partial(self._work, recording))
 
     def _is_wanted(self, recording: _Recording) -> bool:
         with self._lock:
