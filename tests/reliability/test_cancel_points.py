@@ -17,7 +17,7 @@ from tests.reliability.cancellation import cancelled_everywhere
 from tests.reliability.processes import open_files, settles
 
 from omniduplex.clients.base import DuplexClientBase
-from omniduplex.clients.inline import InlineDuplexClient
+from omniduplex.clients.inline_duplex import InlineDuplexClient
 from omniduplex.clients.websocket import DuplexClient
 from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.entrypoints.duplex.serving import DuplexServing
