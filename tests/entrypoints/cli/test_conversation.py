@@ -8,6 +8,7 @@ import struct
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 from tests.clients.scripted import (
@@ -36,12 +37,14 @@ from omniduplex.protocol.duplex import (
     DuplexCommand,
     DuplexError,
     DurationUsage,
+    OutputCleared,
     ResponseStatus,
     SpeechStarted,
     SpeechStopped,
     TranscriptionCompleted,
     error_event,
 )
+from omniduplex.protocol.realtime.events import StatusDetails
 
 pytestmark = pytest.mark.anyio
 
@@ -59,13 +62,16 @@ def tone(ms: int) -> bytes:
 class Partner(Peer):
     """Answers 200 ms after the user's last sound, and stops when talked over.
 
-    An answer is complete when it was generated, so only the last one has time to be.
+    An answer is complete when it was generated, so only the last one has time to be, unless the
+    partner writes ahead.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.turns = 1
         self.ending: ResponseStatus = "completed"
+        self.writes_ahead = False
+        self.details: StatusDetails | None = None
         self._turn = 0
         self._quiet_ms = 0
         self._user_speaks = False
@@ -81,7 +87,9 @@ class Partner(Peer):
         if sound and not self._user_speaks:
             self._user_speaks = True
             self.emit(SpeechStarted(audio_start_ms=0, item_id="item_u"))
-            if self._speaking:
+            if self._speaking and self.writes_ahead:
+                self.emit(OutputCleared(response_id=self._speaking))
+            elif self._speaking:
                 self.emit(done(self._speaking, "cancelled"))
         elif self._user_speaks and self._quiet_ms == 200:
             self._answer()
@@ -99,8 +107,10 @@ class Partner(Peer):
             audio(name, bytes(48 * 3000)),
             words(name, f"answer {self._turn}"),
         )
-        if self._turn == self.turns:
-            self.emit(done(name, self.ending))
+        if self.writes_ahead or self._turn == self.turns:
+            ended = done(name, self.ending)
+            response = msgspec.structs.replace(ended.response, status_details=self.details)
+            self.emit(msgspec.structs.replace(ended, response=response))
         self._speaking = name
 
 
@@ -192,6 +202,28 @@ async def test_a_refusal_ends_the_conversation(
 
     with pytest.raises(DuplexProtocolError, match="bad_audio: odd bytes"):
         await conversation.hold(tone(500))
+
+
+async def test_a_whole_answer_that_was_not_heard_to_its_end_says_so(
+    conversation: Conversation, partner: Partner
+) -> None:
+    partner.turns, partner.writes_ahead = 2, True
+
+    first, second = await conversation.hold(tone(500), tone(300))
+
+    assert (first.status, second.status) == ("completed (talked over)", "completed")
+    assert 1000 <= first.heard_ms <= 1100
+
+
+async def test_an_answer_that_is_not_whole_says_why(
+    conversation: Conversation, partner: Partner
+) -> None:
+    partner.ending = "incomplete"
+    partner.details = StatusDetails(type="incomplete", reason="max_output_tokens")
+
+    (answer,) = await conversation.hold(tone(500))
+
+    assert answer.status == "incomplete (max_output_tokens)"
 
 
 async def test_a_late_report_of_playback_is_only_a_warning(

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 from typer.testing import CliRunner
@@ -46,3 +48,29 @@ def test_an_unknown_asset_is_told_without_a_traceback() -> None:
     result = CliRunner().invoke(app, ["pull", "no-such-asset"])
     assert result.exit_code == 1
     assert "unknown asset 'no-such-asset'" in result.output
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.output == f"omniduplex {version('omniduplex')}\n"
+
+
+def test_the_assets_are_listed_without_fetching_any() -> None:
+    result = CliRunner().invoke(app, ["pull", "--list"])
+    assert {"smollm2", "qwen2.5-0.5b"} <= set(result.output.split())
+    assert "on request" in result.output
+
+
+def test_a_port_in_use_says_what_to_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "omniduplex.entrypoints.cli.main"]
+        served = subprocess.run(
+            [*command, "serve", "omniduplex/echo", "--port", port], capture_output=True, text=True
+        )
+    assert served.returncode == 1
+    assert "try --port" in served.stderr
+
+
+def test_a_port_below_zero_is_refused() -> None:
+    assert CliRunner().invoke(app, ["serve", "--port", "-1"]).exit_code == 2

@@ -87,6 +87,7 @@ class _Speech:
     rate_hz: int = 0
     latency_ms: float | None = None
     status: str = "in_progress"
+    reason: str = ""
 
 
 class Conversation:
@@ -221,14 +222,16 @@ class Conversation:
     def _finish(self, event: ResponseDone) -> None:
         speech = self._speech(event.response_id)
         speech.status = event.response.status
+        details = event.response.status_details
         if speech.status == "failed":
-            details = event.response.status_details
             code = details.error.code if details and details.error else "engine_error"
             raise DuplexProtocolError(code, f"answer {len(self._speeches)} failed")
         if speech.status == "cancelled":
             speech.line.note = f"{speech.line.note} [interrupted]".lstrip()
         else:
             self._awaiting_answer = self._user_speaks
+        if speech.status == "incomplete" and details and details.reason:
+            speech.reason = details.reason
         speech.line.words = speech.line.words.strip()
         self._view.complete(speech.line)
         self._show("listening")
@@ -253,11 +256,15 @@ class Conversation:
         file = self._out / f"response_{number:02d}.wav" if speech.audio else None
         if file is not None:
             write_wav(file, bytes(speech.audio), speech.rate_hz)
+        heard_ms = self._player.played_ms(response_id)
+        # An answer that was complete may still be played when the user begins to talk.
+        cut = speech.status == "completed" and heard_ms < int(speech.audio_ms) - FRAME_MS
+        reason = "talked over" if cut else speech.reason
         return Answer(
-            status=speech.status,
+            status=f"{speech.status} ({reason})" if reason else speech.status,
             transcript=speech.line.words,
             audio_ms=speech.audio_ms,
-            heard_ms=self._player.played_ms(response_id),
+            heard_ms=heard_ms,
             latency_ms=speech.latency_ms,
             file=file,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -13,11 +14,28 @@ from omniduplex.entrypoints.cli.serve import serve
 from omniduplex.entrypoints.cli.talk import talk
 
 app = typer.Typer(
-    help="Talk with a model, and talk over it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"omniduplex {version('omniduplex')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Say the version."),
+    ] = False,
+) -> None:
+    """Talk with a model, and talk over it."""
+
+
 app.command()(serve)
 app.command()(talk)
 app.command()(replay)
@@ -27,19 +45,23 @@ app.add_typer(bench.app, name="bench")
 @app.command()
 def pull(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Assets to fetch; none means the default set.")
+        list[str] | None, typer.Argument(help="Assets to fetch; none: the default set.")
     ] = None,
     assets_dir: Annotated[
         Path | None,
         typer.Option(help="Where weights live, instead of $OMNIDUPLEX_ASSETS."),
     ] = None,
+    listing: Annotated[bool, typer.Option("--list", help="Name the assets, fetch none.")] = False,
 ) -> None:
-    """Fetch the weights of the embedded model, once."""
+    """Fetch the weights of the embedded model, once. `--list` names all there are."""
     from rich.console import Console
 
     from omniduplex.entrypoints.cli import pull as pulling
     from omniduplex.models.local.asset_sources import AssetError
 
+    if listing:
+        pulling.show_assets(Console())
+        return
     console = Console(stderr=True)
     try:
         pulling.pull(names or [], assets_dir, console)

@@ -12,8 +12,17 @@ from rich.progress import (
     TextColumn,
     TransferSpeedColumn,
 )
+from rich.table import Table
 
 from omniduplex.models.local import assets
+
+
+def show_assets(console: Console) -> None:
+    """Name every asset of the manifest, and whether it is in the default set."""
+    table = Table.grid(padding=(0, 2))
+    for asset in assets.load_manifest().assets:
+        table.add_row(asset.name, asset.what, "" if asset.default else "on request")
+    console.print(table, highlight=False)
 
 
 def pull(names: Sequence[str], assets_dir: Path | None, console: Console) -> list[Path]:

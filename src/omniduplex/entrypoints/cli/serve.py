@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import signal
 from collections.abc import Iterator
@@ -60,13 +61,18 @@ def _log_level(name: str) -> str:
 
 
 def serve(
-    model: Annotated[str, typer.Argument(help="The model to serve.")] = "omniduplex/local",
+    model: Annotated[
+        str,
+        typer.Argument(help="omniduplex/local, omniduplex/echo, or one of yours."),
+    ] = "omniduplex/local",
     deploy_config: Annotated[
         Path | None,
         typer.Option(help="A deploy file (YAML).", exists=True, dir_okay=False),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="TCP port; 0 takes a free one.", max=65535)] = 8000,
+    port: Annotated[
+        int, typer.Option(help="TCP port; 0 takes a free one.", min=0, max=65535)
+    ] = 8000,
     api_key: Annotated[
         str | None,
         typer.Option(
@@ -183,7 +189,8 @@ def _port_errors(console: Console, host: str, port: int) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        _fail(console, f"Cannot listen on {host}, port {port}: {error.strerror or error}")
+        hint = "; try --port" if error.errno == errno.EADDRINUSE else ""
+        _fail(console, f"Cannot listen on {host}, port {port}: {error.strerror or error}{hint}")
 
 
 def base_url(host: str, port: int) -> str:

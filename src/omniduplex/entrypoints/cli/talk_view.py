@@ -35,6 +35,7 @@ class Answer:
     """What became of one answer; `latency_ms` is None when it never made a sound."""
 
     status: str
+    """That of the response; with what the user did to it or why it ended, where there is more."""
     transcript: str
     audio_ms: float
     heard_ms: int
