@@ -212,7 +212,7 @@ def test_the_latency_names_the_moment_it_is_measured_from(
     answer(server, "resp_1", 1)
     server.end_response("resp_1")
 
-    expect(talking.locator("#origin")).to_have_text("speech_stopped to first sound")
+    expect(talking.locator("#origin")).to_have_text("end of turn to first sound")
     latency = talking.evaluate("omniduplex.latency")
     assert latency["ms"] >= 0
     expect(talking.locator("#latency")).to_have_text(f"{latency['ms']} ms")

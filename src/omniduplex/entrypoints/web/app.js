@@ -11,6 +11,9 @@ import { View } from "./view.js";
 
 /** @typedef {import("./connection.js").WireEvent} WireEvent */
 
+/** Close code of a server that stops (RFC 6455, section 7.4.1). */
+const GOING_AWAY = 1001;
+
 class App {
   #view = new View();
   #transcript = new Transcript(this.#view.transcript);
@@ -83,7 +86,9 @@ class App {
   }
 
   #onClose(code, reason) {
-    if (code !== 1000) {
+    if (code === GOING_AWAY) {
+      this.#view.showError("stopped", "The server was stopped.");
+    } else if (code !== 1000) {
       const opened = this.state !== "connecting";
       const hint = opened ? "The connection ended" : "No connection; does the server want a key?";
       this.#view.showError("connection_closed", `${hint} (${code}${reason && `: ${reason}`}).`);
@@ -196,6 +201,10 @@ class App {
       if (!this.#conversation.activeResponse) this.#conversation.unanswered();
     },
     "output_audio_buffer.cleared": () => this.#fallSilent(),
+    "session.expiring": ({ reason, time_left_ms: leftMs }) => {
+      const why = reason === "shutdown" ? "The server is stopping" : "The session is running out";
+      this.#view.showError("session.expiring", `${why}: ${Math.round(leftMs / 1000)} s left.`);
+    },
     error: ({ error, code }) => {
       this.#view.showError(error.code ?? code ?? "error", error.message ?? error);
       this.#conversation.unanswered();

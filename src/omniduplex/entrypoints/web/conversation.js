@@ -67,11 +67,11 @@ export class Conversation {
 
   speechStopped() {
     this.userSpeaking = false;
-    this.#ask("speech_stopped");
+    this.#ask("end of turn");
   }
 
   messageSent() {
-    this.#ask("message sent");
+    this.#ask("message");
   }
 
   /** What the user said will not be answered. */
