@@ -13,6 +13,7 @@ from tests.stages.worker_models import (
     EchoModel,
     GatedModel,
     HangingModel,
+    PatientModel,
     SlowModel,
     ThreadedModel,
 )
@@ -61,6 +62,19 @@ async def test_what_goes_in_comes_out(worker: str, listener: Listener) -> None:
     await client.stop()
     assert not client.alive
     assert listener.deaths_left == 0
+
+
+@everywhere
+async def test_a_model_that_has_more_to_do_is_stepped_again(
+    worker: str, listener: Listener
+) -> None:
+    client = await running(stage(PatientModel, worker=worker), listener)
+
+    client.submit(StageInput("r", text="more"))
+
+    assert [(await listener.output()).text for _ in range(5)] == ["more", "", "", "", ""]
+    await client.stop()
+    assert listener.silent
 
 
 @both

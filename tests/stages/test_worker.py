@@ -14,6 +14,7 @@ from tests.stages.worker_models import (
     BrokenModel,
     EchoModel,
     HangingModel,
+    PatientModel,
     SlowModel,
     ThreadedModel,
 )
@@ -78,6 +79,40 @@ def test_a_ping_alone_is_answered_without_a_step(monkeypatch: pytest.MonkeyPatch
     worked = Worked(stage(EchoModel), StagePing(), StageStop())
 
     assert worked.sent[1:] == [StagePong()]
+
+
+def test_a_model_with_more_to_do_is_stepped_again_and_what_arrived_comes_first() -> None:
+    inbox = Inbox()
+    sent: list[FromWorker] = []
+
+    def send(message: FromWorker) -> None:
+        sent.append(message)
+        steps = sum(isinstance(message, StageOutput) for message in sent)
+        if isinstance(message, StageOutput) and steps == 2:
+            inbox.put(StagePing())
+            inbox.put(StageInput("b", text="bb"))
+        elif isinstance(message, StageOutput) and steps == 4:
+            inbox.put(StageStop())
+
+    inbox.put(StageInput("a", text="aaa"))
+    assert run_worker(stage(PatientModel), inbox, send)
+
+    assert sent[1:] == [
+        StageDrained(1),
+        StageOutput("steps", text="aaa"),
+        StageOutput("steps"),
+        StageDrained(1),
+        StageOutput("steps", text="bb"),
+        StagePong(),
+        StageOutput("steps"),
+    ]
+
+
+def test_a_model_with_more_to_do_stops_when_told_to() -> None:
+    worked = Worked(stage(PatientModel), StageInput("a", text="a" * 100), StageStop())
+
+    assert worked.succeeded
+    assert len(worked.of(StageOutput)) == 1
 
 
 def test_what_comes_after_stop_is_not_worked_on() -> None:

@@ -138,5 +138,21 @@ class ThreadedModel(EchoModel):
             thread.join()
 
 
+class PatientModel(StageModel):
+    """Says which inputs came in each step; asks for as many steps more as a text has letters."""
+
+    def load(self) -> None:
+        self._left = 0
+
+    def step(self, batch: Sequence[StageMessage]) -> bool:
+        texts = [message.text for message in batch if isinstance(message, StageInput)]
+        self._left = max([self._left - 1, *map(len, texts)])
+        self.emit(StageOutput("steps", text=" ".join(texts)))
+        return self._left > 0
+
+    def close(self) -> None:
+        pass
+
+
 class NotAModel:
     pass

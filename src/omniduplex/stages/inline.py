@@ -31,6 +31,7 @@ class InlineStageClient(StageClient):
         started = time.monotonic()
         self._thread = threading.get_ident()
         self._batch: list[StageMessage] = []
+        self._step_due = False
         try:
             self._model: StageModel | None = create_model(self.config, self._emit)
             self._model.load()
@@ -46,11 +47,16 @@ class InlineStageClient(StageClient):
 
     def _send(self, message: ToWorker) -> None:
         if isinstance(message, StageInput | StageAbort):
-            if not self._batch:
-                self._loop.call_soon(self._step)
             self._batch.append(message)
+            self._step_soon()
+
+    def _step_soon(self) -> None:
+        if not self._step_due:
+            self._step_due = True
+            self._loop.call_soon(self._step)
 
     def _step(self) -> None:
+        self._step_due = False
         batch, self._batch = self._batch, []
         if self._model is None:
             return
@@ -61,9 +67,12 @@ class InlineStageClient(StageClient):
         ]
         self._receive(StageDrained(sum(isinstance(message, StageInput) for message in batch)))
         try:
-            self._model.step(wanted)
+            more = self._model.step(wanted)
         except Exception as error:
             self._worker_ended(f"{type(error).__name__}: {error}")
+            return
+        if more:
+            self._step_soon()
 
     def _hang_timeout_s(self) -> float:
         """Never: who would notice is held up as well."""

@@ -35,9 +35,11 @@ class StageModel(ABC):
         """Load weights and warm up; may take long. Raises on failure, which ends the worker."""
 
     @abstractmethod
-    def step(self, batch: Sequence[StageMessage]) -> None:
+    def step(self, batch: Sequence[StageMessage]) -> bool | None:
         """Take all that has arrived since the last step, in order; must not block for long.
 
+        A model that returns true has more to do than one step should: it is stepped again as soon
+        as what else has arrived is taken, if need be with an empty batch.
         A worker that does not come back from it within the `hang_timeout_s` of its stage is killed.
         An exception that leaves `step` is a bug or a broken model: the worker dies of it and the
         sessions it carries fail. A failure of one request is an output with `error` instead.

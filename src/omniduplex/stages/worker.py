@@ -83,20 +83,21 @@ class Inbox:
             self.aborted.add(message.request_ids)
         self._messages.put(message)
 
-    def drain(self) -> list[StageMessage | StagePing] | None:
-        """Block until there is something and take all there is; None once the worker is to stop."""
+    def drain(self, *, wait: bool = True) -> list[StageMessage | StagePing] | None:
+        """Take all there is, by default not before there is something; None when it is to stop."""
         if self._stopped:
             return None
         batch: list[StageMessage | StagePing] = []
-        for message in self._waiting():
+        for message in self._waiting(wait):
             if isinstance(message, StageStop):
                 self._stopped = True
                 return batch or None
             batch.append(message)
         return batch
 
-    def _waiting(self) -> Iterator[ToWorker]:
-        yield self._messages.get()
+    def _waiting(self, wait: bool) -> Iterator[ToWorker]:
+        if wait:
+            yield self._messages.get()
         with contextlib.suppress(queue.Empty):
             while True:
                 yield self._messages.get_nowait()
@@ -113,11 +114,13 @@ class Inbox:
 
 def run_loop(model: StageModel, inbox: Inbox, send: Send) -> None:
     """Drain, step, until told to stop; what the model emits goes out by itself."""
-    while (batch := inbox.drain()) is not None:
+    more = False
+    while (batch := inbox.drain(wait=not more)) is not None:
         if inputs := sum(isinstance(message, StageInput) for message in batch):
             send(StageDrained(inputs))
-        if wanted := inbox.wanted(batch):
-            model.step(wanted)
+        wanted = inbox.wanted(batch)
+        if wanted or more:
+            more = bool(model.step(wanted))
         if any(isinstance(message, StagePing) for message in batch):
             send(StagePong())
 
