@@ -28,6 +28,7 @@ from omniduplex.clients import (
     SessionConfig,
     Subscription,
     bytes_for_ms,
+    duration_ms,
     read_pcm16_wav,
     write_pcm16_wav,
 )
@@ -73,11 +74,18 @@ class Answer:
 
     handle: ResponseHandle
     audio: bytearray = field(default_factory=bytearray)
+    complete: bool = False
+
+    @property
+    def audio_ms(self) -> int:
+        """Whole ms of the audio that has come."""
+        return int(duration_ms(self.handle.audio_format, len(self.audio)))
 
     async def collect(self) -> None:
         """Take all of the audio."""
         async for chunk in self.handle.audio():
             self.audio += chunk
+        self.complete = True
 
     def write(self, path: Path) -> None:
         """Write the audio as a WAV."""
@@ -129,8 +137,8 @@ class BargeIn:
         name = str(answer.handle.response_id)
         async with asyncio.timeout(PATIENCE_S):
             while self._player.played_ms(name) < ms:
-                if answer.handle.finished and self._player.idle:
-                    return
+                if answer.complete:
+                    ms = min(ms, answer.audio_ms)
                 await self._clock.sleep(CHUNK_MS / 1000)
 
     async def _stop(self, answer: Answer) -> None:
