@@ -83,12 +83,16 @@ class HeartbeatAck(RealtimeEvent, frozen=True, kw_only=True, tag="session.heartb
 
 
 class SessionClosed(RealtimeEvent, frozen=True, kw_only=True, tag="session.closed"):
-    """The session is over; always its last event."""
+    """The session is over; always its last event.
+
+    `slot_released` says whether another session can be opened in its place by now.
+    """
 
     session_id: str
     epoch: int
     reason: str
     event: Reason = Reason()
+    slot_released: bool = True
 
 
 class SessionResumed(RealtimeEvent, frozen=True, kw_only=True, tag="session.resumed"):

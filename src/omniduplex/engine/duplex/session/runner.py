@@ -34,6 +34,7 @@ from omniduplex.protocol.duplex import (
     ResponseCreated,
     ResponseDone,
     SessionClosed,
+    SessionExpired,
 )
 from omniduplex.stages.errors import StageUnavailable
 from omniduplex.stages.timers import CallLater, Timer
@@ -76,6 +77,7 @@ class DuplexSessionRunner:
         self._observer = observer
         self._queue: deque[SessionInput] = deque()
         self._handling = False
+        self._closing_event: SessionClosed | SessionExpired | None = None
 
     @property
     def session(self) -> DuplexEngineSession:
@@ -135,7 +137,7 @@ class DuplexSessionRunner:
             reason=reason,
             event=Reason(type="session.closed", reason=reason),
         )
-        self._link.output.close(closed)
+        self._closing_event = closed
         self._ended(reason)
 
     # -- effects ----------------------------------------------------------------------------
@@ -163,6 +165,9 @@ class DuplexSessionRunner:
     def _emit(self, event: DuplexEvent) -> bool:
         """False when the buffer overflows now; what is lost after that is lost silently."""
         self._observer.saw(event, self._clock())
+        if isinstance(event, SessionClosed | SessionExpired):
+            self._closing_event = event
+            return True
         before = self._link.output.overflowed
         return self._link.output.put(event) or before
 
@@ -235,3 +240,6 @@ class DuplexSessionRunner:
         self._set_timer(None)
         self._observer.ended(reason)
         self._on_ended(reason)
+        if self._closing_event is not None:
+            # Told only now: whoever sees it may count on the slot.
+            self._link.output.close(self._closing_event)
