@@ -37,6 +37,7 @@ from omniduplex.models.local.messages import (
     SpeechGrew,
     StartAnswer,
     ToListen,
+    Transcribe,
     TurnDrafted,
     TurnEnded,
     TurnUnheard,
@@ -44,7 +45,11 @@ from omniduplex.models.local.messages import (
     decode_from_listen,
     encode,
 )
-from omniduplex.models.local.stages.listen import ListenStage
+from omniduplex.models.local.stages.listen import (
+    FRAMES_PER_STEP,
+    MAX_UNHEARD_S,
+    ListenStage,
+)
 from omniduplex.models.local.stages.listen_parts import (
     EmbeddedLanguageModel,
     ListenOptions,
@@ -74,6 +79,12 @@ def message_in(output: StageOutput) -> Told:
     """What an output tells, taken out of an ear's report."""
     message = decode_from_listen(output.data)
     return message.heard if isinstance(message, Report) else message
+
+
+def hear_out(stage: ListenStage, *batch: StageInput | StageAbort) -> None:
+    """Step over the batch until nothing of it is left to hear."""
+    while stage.step(batch):
+        batch = ()
 
 
 @dataclass
@@ -142,7 +153,7 @@ class Room:
         self.stage.step([self.tell(ConfigureEar(settings), name) for name in request_ids])
 
     def hear(self, pcm: bytes, request_id: str = "ear") -> None:
-        self.stage.step([StageInput(request_id, 2, pcm)])
+        hear_out(self.stage, StageInput(request_id, 2, pcm))
 
     def told(self, request_id: str = "ear") -> list[Told]:
         told = [message_in(out) for out in self.out if out.request_id == request_id]
@@ -222,6 +233,92 @@ def test_an_order_counts_between_the_audio_before_and_after_it(room: Room) -> No
     ]
 
 
+def test_a_step_hears_a_part_of_much_audio_and_of_every_session_the_same() -> None:
+    room = Room()
+    room.open("much", "live")
+    batch = [StageInput("much", 0, silence(60_000)), StageInput("live", 0, speech(320))]
+
+    assert room.stage.step(batch)
+    assert sum(room.vad_batches) <= FRAMES_PER_STEP + 1
+    assert room.vad_batches[:10] == [2] * 10
+    assert room.told("live") == [SpeechBegan(0)]
+
+    room.vad_batches.clear()
+    assert room.stage.step([StageInput("live", 0, speech(320))])
+    assert room.vad_batches[:10] == [2] * 10
+    hear_out(room.stage)
+    assert not room.stage.step([])
+
+
+def test_an_order_waits_until_the_audio_before_it_is_heard(room: Room) -> None:
+    room.stage.step(
+        [
+            StageInput("ear", 2, silence(60_000) + speech(1000, 1000)),
+            room.tell(CommitInput("item_1")),
+            StageInput("ear", 2, speech(1000, 2000)),
+            room.tell(CommitInput("item_2")),
+        ]
+    )
+    assert room.told() == []
+
+    hear_out(room.stage)
+    room.recognition_pool.run()
+    assert [told for told in room.told() if isinstance(told, CommitHeard)] == [
+        CommitHeard("item_1", "1000", 61.0),
+        CommitHeard("item_2", "2000", 1.0),
+    ]
+
+
+def test_audio_keeps_the_time_of_its_arrival_while_it_waits(room: Room) -> None:
+    room.now = 7.0
+    room.stage.step([StageInput("ear", 2, silence(60_000) + speech(1024) + silence(1024))])
+    room.now = 8.0
+    hear_out(room.stage, StageInput("ear", 2, silence(1024)))
+    room.recognition_pool.run()
+
+    (ended,) = [out for out in room.out if isinstance(message_in(out), TurnEnded)]
+    assert ended.metrics[messages.AT_TURN_AUDIO] == 7.0
+
+
+def test_an_ear_that_is_given_too_much_fails_alone_and_says_why() -> None:
+    room = Room()
+    room.open("flood", "live")
+    minute = silence(60_000)
+    flood = [StageInput("flood", 2, minute) for _ in range(MAX_UNHEARD_S // 60)]
+    room.stage.step(flood)
+    assert not any(out.error for out in room.out)
+
+    room.stage.step([StageInput("flood", 2, minute)])
+    failed = [out for out in room.out if out.error]
+    assert [(out.request_id, out.epoch, out.error) for out in failed] == [
+        ("flood", 2, "too much audio at once")
+    ]
+
+    hear_out(room.stage, StageInput("flood", 2, minute), StageInput("live", 2, speech(320)))
+    assert room.told("live") == [SpeechBegan(0)]
+    assert room.out[-1].request_id == "live"
+
+
+def test_an_aborted_ear_leaves_nothing_to_hear(room: Room) -> None:
+    assert room.stage.step([StageInput("ear", 2, silence(60_000))])
+    assert not room.stage.step([StageAbort(("ear",))])
+
+
+def test_recordings_wait_until_no_ear_needs_words(room: Room) -> None:
+    room.stage.step([StageInput("r", 0, speech(70_000), data=encode(Transcribe()))])
+    room.hear(silence(1024) + speech(1024) + silence(192))
+    order: list[int] = []
+
+    def note() -> None:
+        order.append(len(room.told()))
+
+    room.while_recognising = note
+    room.recognition_pool.run()
+
+    # One window of the recording, the draft of the turn, and only then the other windows.
+    assert order == [1, 1, 2, 2]
+
+
 def test_a_clear_forgets_what_the_vad_heard(room: Room) -> None:
     room.hear(speech(320))
     room.stage.step([room.tell(ClearInput())])
@@ -297,7 +394,7 @@ def test_a_closed_ear_says_nothing_more(room: Room) -> None:
 def test_a_result_for_an_ear_that_closed_meanwhile_is_dropped(room: Room) -> None:
     room.hear(silence(1024) + speech(1024) + silence(192))
     before = len(room.out)
-    room.while_recognising = lambda: room.stage.step([StageAbort(("ear",))])
+    room.while_recognising = lambda: hear_out(room.stage, StageAbort(("ear",)))
     room.recognition_pool.run()
     assert room.recognised == 1
     assert len(room.out) == before
@@ -384,9 +481,7 @@ def test_a_deploy_file_chooses_the_language_model() -> None:
         {"language_model": {"type": "remote", "base_url": "http://localhost/v1", "model": "m"}},
         ListenOptions,
     )
-    assert options.language_model == RemoteLanguageModel(
-        base_url="http://localhost/v1", model="m", api_key_env="OPENAI_API_KEY"
-    )
+    assert options.language_model == RemoteLanguageModel(base_url="http://localhost/v1", model="m")
     assert msgspec.convert({}, ListenOptions).language_model == EmbeddedLanguageModel()
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"language_model": {"type": "remote"}}, ListenOptions)
@@ -400,10 +495,10 @@ class RealRoom:
         self._out = out
 
     def tell(self, order: ToListen, request_id: str = "ear") -> None:
-        self._stage.step([StageInput(request_id, data=encode(order))])
+        hear_out(self._stage, StageInput(request_id, data=encode(order)))
 
     def hear(self, pcm: bytes) -> None:
-        self._stage.step([StageInput("ear", pcm=pcm)])
+        hear_out(self._stage, StageInput("ear", pcm=pcm))
 
     def abort(self, request_id: str) -> None:
         self._stage.step([StageAbort((request_id,))])

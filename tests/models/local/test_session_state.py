@@ -52,7 +52,7 @@ from omniduplex.models.local.messages import (
     encode,
 )
 from omniduplex.models.local.session_state import LocalSessionState, ear_settings
-from omniduplex.protocol.duplex import DuplexSessionConfig, TurnDetection
+from omniduplex.protocol.duplex import DuplexError, DuplexSessionConfig, TurnDetection
 from omniduplex.stages.messages import StageInput, StageOutput
 
 OPENED = DuplexFence("s", 4, 0)
@@ -357,3 +357,8 @@ def test_what_the_ear_could_not_recognise_is_told(
     state: LocalSessionState, heard: Heard, event: Projected
 ) -> None:
     assert hear(state, heard) == [event]
+
+
+def test_a_session_ends_with_its_ear(state: LocalSessionState) -> None:
+    with pytest.raises(DuplexError, match="too much audio at once"):
+        state.project(LISTEN_STAGE, StageOutput(EAR, 4, error="too much audio at once"))

@@ -63,6 +63,7 @@ from omniduplex.models.local.messages import (
     encode,
 )
 from omniduplex.protocol.duplex import (
+    DuplexError,
     DuplexSessionConfig,
     Usage,
 )
@@ -250,6 +251,8 @@ class LocalSessionState(DuplexModelSessionState):
         self._turns_known = 0
 
     def _project_ear(self, output: StageOutput) -> Sequence[Projected]:
+        if output.error:  # no ear, no session
+            raise DuplexError("runtime_data_plane_stream_failed", output.error)
         report = decode_from_listen(output.data)
         if not isinstance(report, Report):
             raise TypeError(f"the ear told {report}, which is no report")

@@ -2,13 +2,14 @@
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from omniduplex.audio.pcm import int16_to_float32
-from omniduplex.audio.vad import VadState
+from omniduplex.audio.pcm import SAMPLE_BYTES, int16_to_float32
+from omniduplex.audio.vad import VAD_RATE, VadState
 from omniduplex.models.local import messages
 from omniduplex.models.local.messages import (
     ClearInput,
@@ -32,19 +33,41 @@ from omniduplex.stages.messages import StageAbort, StageInput, StageMessage, Sta
 from omniduplex.stages.model import Emit, StageModel
 
 UNRECOGNISED = "the recogniser failed"
+TOO_MUCH_AUDIO = "too much audio at once"
+# The VAD takes up to 0.4 ms for one on a slow CPU: so many keep a step around 50 ms, and those of
+# live sessions fit into one.
+FRAMES_PER_STEP = 128
+# As much as an ear holds of a turn; more that has not been heard would only be memory.
+MAX_UNHEARD_S = 300
+
+EarOrder = ConfigureEar | CommitInput | ClearInput | WatchSpeech
 
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Audio, and when it arrived, in s."""
+
+    pcm: bytes
+    arrived: float
+
+
 @dataclass(slots=True)
 class _Listener:
-    """The ear of one session, what the VAD remembers of it, and the jobs it waits for."""
+    """The ear of one session, what the VAD remembers of it, and the jobs it waits for.
+
+    `waiting` is what the ear has yet to take, in the order in which it came.
+    """
 
     request_id: str
     epoch: int
     ear: Ear
     vad_state: VadState = field(default_factory=VadState)
     jobs: dict[int, Future[None]] = field(default_factory=dict)
+    waiting: deque[_Piece | EarOrder] = field(default_factory=deque)
+    unheard_bytes: int = 0
+    arrived: float = 0.0
 
 
 class ListenStage(StageModel):
@@ -78,19 +101,21 @@ class ListenStage(StageModel):
         self._recognitions = RecognitionQueue(self._parts.recognition_pool)
         self._transcriptions = Transcriptions(self._parts.recognise, self._recognitions, self.emit)
 
-    def step(self, batch: Sequence[StageMessage]) -> None:
-        """Hear all new audio and take all orders, in the order in which they came."""
+    def step(self, batch: Sequence[StageMessage]) -> bool:
+        """Take all that came, and hear a bounded part of it: true if more is left to hear.
+
+        An ear takes its audio and its orders in the order in which they came.
+        """
         arrived = self._parts.clock()
         with self._lock:
             for message in batch:
                 if isinstance(message, StageAbort):
                     self._abort(message.request_ids)
                 elif message.data:
-                    self._hear(arrived)
                     self._obey(message)
                 elif listener := self._listeners.get(message.request_id):
-                    listener.ear.append(message.pcm)
-            self._hear(arrived)
+                    self._queue(listener, _Piece(message.pcm, arrived))
+            return self._hear()
 
     def close(self) -> None:
         """Drop all work and end the threads."""
@@ -127,11 +152,17 @@ class ListenStage(StageModel):
             ear = Ear(order.settings)
             self._listeners[message.request_id] = _Listener(message.request_id, message.epoch, ear)
         elif listener is not None:
-            self._perform(listener, self._tell_ear(listener, order))
+            listener.waiting.append(order)
 
-    def _tell_ear(
-        self, listener: _Listener, order: ConfigureEar | CommitInput | ClearInput | WatchSpeech
-    ) -> list[Action]:
+    def _queue(self, listener: _Listener, piece: _Piece) -> None:
+        listener.waiting.append(piece)
+        listener.unheard_bytes += len(piece.pcm)
+        if listener.unheard_bytes > MAX_UNHEARD_S * VAD_RATE * SAMPLE_BYTES:
+            self._abort((listener.request_id,))
+            error = StageOutput(listener.request_id, listener.epoch, error=TOO_MUCH_AUDIO)
+            self.emit(error)
+
+    def _tell_ear(self, listener: _Listener, order: EarOrder) -> list[Action]:
         match order:
             case ConfigureEar(settings):
                 return listener.ear.configure(settings)
@@ -143,21 +174,37 @@ class ListenStage(StageModel):
             case WatchSpeech(active):
                 return listener.ear.watch(active)
 
-    def _hear(self, arrived: float) -> None:
-        """Run the VAD over all frames that are whole, those of different sessions at once."""
-        while True:
+    def _hear(self) -> bool:
+        """Run the VAD over frames, one of each session at once; true if it stopped for now."""
+        frames_heard = 0
+        while frames_heard < FRAMES_PER_STEP:
             heard = [
                 (listener, frame)
                 for listener in self._listeners.values()
-                if (frame := listener.ear.next_frame()) is not None
+                if (frame := self._next_frame(listener)) is not None
             ]
             if not heard:
-                return
+                return False
             states = [listener.vad_state for listener, _ in heard]
             frames = [int16_to_float32(frame) for _, frame in heard]
             probabilities = self._parts.vad.probabilities(states, frames)
             for (listener, _), probability in zip(heard, probabilities, strict=True):
-                self._perform(listener, listener.ear.push(probability, arrived))
+                self._perform(listener, listener.ear.push(probability, listener.arrived))
+            frames_heard += len(heard)
+        return True
+
+    def _next_frame(self, listener: _Listener) -> bytes | None:
+        """The next frame that is whole; an order is obeyed when all before it has been heard."""
+        while (frame := listener.ear.next_frame()) is None and listener.waiting:
+            match listener.waiting.popleft():
+                case _Piece(pcm, arrived):
+                    listener.ear.append(pcm)
+                    listener.arrived = arrived
+                case order:
+                    self._perform(listener, self._tell_ear(listener, order))
+        if frame is not None:
+            listener.unheard_bytes -= len(frame)
+        return frame
 
     def _perform(self, listener: _Listener, actions: list[Action]) -> None:
         parts = self._parts
