@@ -88,6 +88,13 @@ def serve(
         Path | None,
         typer.Option(help="A directory for a recording of each conversation.", file_okay=False),
     ] = None,
+    ssl_certfile: Annotated[
+        Path | None,
+        typer.Option(help="A certificate chain (PEM): serve https and wss.", exists=True),
+    ] = None,
+    ssl_keyfile: Annotated[
+        Path | None, typer.Option(help="Its key (PEM), if in a file of its own.", exists=True)
+    ] = None,
     drain_timeout: Annotated[
         float,
         typer.Option(help="Seconds that live sessions get when the server stops.", min=0.0),
@@ -102,7 +109,12 @@ def serve(
 
     from omniduplex.config.errors import ConfigError
     from omniduplex.config.loader import load_pipeline
-    from omniduplex.entrypoints.openai.server import TalkServer, bind, server_config
+    from omniduplex.entrypoints.openai.server import (
+        Certificate,
+        TalkServer,
+        bind,
+        server_config,
+    )
     from omniduplex.models.local.asset_sources import AssetError
     from omniduplex.stages.errors import StageStartError
     from omniduplex.telemetry.logging import LogSettings, setup_logging
@@ -120,11 +132,13 @@ def serve(
             with _recorder(record) as recorder:
                 app = build_app(omni, served_model_name, api_key, recorder)
                 name = served_model_name or omni.pipeline.model
-                url = base_url(host, listener.getsockname()[1])
+                certificate = Certificate(ssl_certfile, ssl_keyfile) if ssl_certfile else None
+                scheme = "https" if certificate else "http"
+                url = base_url(host, listener.getsockname()[1], scheme=scheme)
                 with _port_errors(console, host, port):
                     listener.listen()
                 TalkServer(
-                    server_config(app),
+                    server_config(app, certificate),
                     app,
                     lambda: _say_where(console, name, url, omni.pipeline.session_mode),
                     drain_timeout_s=drain_timeout,
@@ -193,10 +207,10 @@ def _port_errors(console: Console, host: str, port: int) -> Iterator[None]:
         _fail(console, f"Cannot listen on {host}, port {port}: {error.strerror or error}{hint}")
 
 
-def base_url(host: str, port: int) -> str:
+def base_url(host: str, port: int, *, scheme: str = "http") -> str:
     """Return the URL by which a browser on this machine reaches a server."""
     name = "127.0.0.1" if host in ANY_HOST else host
-    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+    return f"{scheme}://[{name}]:{port}" if ":" in name else f"{scheme}://{name}:{port}"
 
 
 def _say_where(console: Console, model: str, url: str, mode: SessionMode) -> None:

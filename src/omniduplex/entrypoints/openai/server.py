@@ -6,8 +6,9 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import uvicorn
 from starlette.applications import Starlette
@@ -123,8 +124,15 @@ class TalkServer(uvicorn.Server):
         return serving
 
 
-def server_config(app: Starlette) -> uvicorn.Config:
-    """Return the settings that serving relies on.
+class Certificate(NamedTuple):
+    """What a server shows to be spoken to in secret: PEM files, the key in the first one or not."""
+
+    certfile: Path
+    keyfile: Path | None = None
+
+
+def server_config(app: Starlette, certificate: Certificate | None = None) -> uvicorn.Config:
+    """Return the settings that serving relies on; with a certificate it speaks TLS alone.
 
     uvicorn's own access lines hold whole URLs, and its debug lines whole headers; a client may
     have put a key there, so both stay off.
@@ -142,6 +150,8 @@ def server_config(app: Starlette) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=int(SEE_OFF_TIMEOUT_S),
+        ssl_certfile=certificate.certfile if certificate else None,
+        ssl_keyfile=certificate.keyfile if certificate else None,
     )
     logging.getLogger("uvicorn.error").addFilter(_is_true)
     return config
