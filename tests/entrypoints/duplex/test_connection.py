@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed
 
 from omniduplex.entrypoints.duplex.attachment import close_code
 from omniduplex.protocol.duplex import SessionClosed, SessionExpired
-from omniduplex.protocol.duplex.codec import MAX_EVENT_BYTES
+from omniduplex.protocol.duplex.limits import MAX_EVENT_BYTES
 
 pytestmark = pytest.mark.e2e
 

@@ -14,7 +14,7 @@ from tests.protocol.duplex.strategies import instances
 
 from omniduplex.protocol.duplex import (
     ERROR_KINDS,
-    MAX_EVENT_BYTES,
+    MAX_PLAIN_EVENT_BYTES,
     AckPlayback,
     AppendAudio,
     AppendText,
@@ -299,7 +299,7 @@ def test_bad_audio_inside_an_item_is_bad_audio() -> None:
 
 def test_the_size_limit_counts_utf8_bytes() -> None:
     frame = '{"type":"input.text.append","text":"%s"}'
-    room = MAX_EVENT_BYTES - len(frame % "")
+    room = MAX_PLAIN_EVENT_BYTES - len(frame % "")
     assert isinstance(decode_command(frame % ("x" * room)), AppendText)
     assert refused(frame % ("x" * (room + 1))).code == "event_too_large"
     assert isinstance(decode_command(frame % ("é" * (room // 2))), AppendText)

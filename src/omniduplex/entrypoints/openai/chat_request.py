@@ -116,7 +116,8 @@ class StreamOptions(msgspec.Struct, frozen=True):
     include_usage: bool = False
 
 
-Tokens = Annotated[int, Meta(ge=1)]
+# Beyond what any model can say; engines keep the number in 32 bits.
+Tokens = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
 class ChatCompletionRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,6 @@
 """The one door to the whole wire vocabulary: Tier 1 where it stands, Tier 2 and Tier 3."""
 
 from omniduplex.protocol.duplex.codec import (
-    MAX_EVENT_BYTES,
     UnknownEvent,
     decode_command,
     decode_event,
@@ -96,11 +95,16 @@ from omniduplex.protocol.duplex.formats import (
     parse_append_format,
     read_output_format,
 )
+from omniduplex.protocol.duplex.limits import (
+    MAX_EVENT_BYTES,
+    MAX_EVENT_VALUES,
+    MAX_PLAIN_EVENT_BYTES,
+    MEDIA_EVENTS,
+)
 from omniduplex.protocol.duplex.session_config import (
     apply_patch,
     default_config,
     read_max_tokens,
-    read_tool_choice,
     read_voice,
 )
 from omniduplex.protocol.duplex.session_object import session_object
@@ -120,6 +124,7 @@ from omniduplex.protocol.duplex.session_view import (
     SessionState,
     TurnState,
 )
+from omniduplex.protocol.duplex.tools import read_tool_choice, read_tools
 from omniduplex.protocol.duplex.turn_detection import (
     turn_detection_object,
 )
@@ -205,6 +210,9 @@ __all__ = [
     "ENDINGS",
     "ERROR_KINDS",
     "MAX_EVENT_BYTES",
+    "MAX_EVENT_VALUES",
+    "MAX_PLAIN_EVENT_BYTES",
+    "MEDIA_EVENTS",
     "OPENAI_CODES",
     "AckPlayback",
     "AppendAudio",
@@ -362,6 +370,7 @@ __all__ = [
     "read_max_tokens",
     "read_output_format",
     "read_tool_choice",
+    "read_tools",
     "read_voice",
     "resolve_signal",
     "session_object",

@@ -14,16 +14,12 @@ from omniduplex.protocol.duplex.commands import (
 )
 from omniduplex.protocol.duplex.errors import ERROR_KINDS, DuplexError
 from omniduplex.protocol.duplex.events import DuplexEvent, ErrorDetails, ErrorEvent
+from omniduplex.protocol.duplex.limits import read_event_id, refuse_free_form, refuse_large
 from omniduplex.protocol.realtime.commands import CreateResponse
 from omniduplex.protocol.realtime.events import RealtimeEvent
 
-# UTF-8 bytes of one client message (wire contract, transport).
-MAX_EVENT_BYTES = 15 * 1024 * 1024
-
 # Client text is quoted back in messages and `param`, but never at length.
 _MAX_QUOTED_CHARS = 200
-# Objects of a client's own come back in events, so they must encode on any stack.
-_MAX_DEPTH = 64
 # JSON numbers above this are not exact integers in a double.
 _MAX_EXACT_INT = 2**53
 
@@ -95,16 +91,7 @@ _encode = msgspec.json.Encoder().encode
 _decode_command = msgspec.json.Decoder(DuplexCommand).decode
 _decode_event = msgspec.json.Decoder(DuplexEvent).decode
 _decode_any = msgspec.json.Decoder().decode
-
-
-class _Envelope(msgspec.Struct, frozen=True):
-    """As much of a message as names it."""
-
-    event_id: Any = None
-
-
-# It skips all other fields without making objects of them.
-_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,15 +111,13 @@ def decode_command(raw: str | bytes) -> DuplexCommand:
     Raises:
         DuplexError: for whatever is wrong with it; nothing else escapes.
     """
-    if _is_too_large(raw):
-        message = f"An event has at most {MAX_EVENT_BYTES} bytes."
-        raise DuplexError("event_too_large", message, event_id=_event_id(raw))
+    refuse_large(raw)
     try:
         command = _decode_command(raw)
     except _INVALID_JSON:
         command = _decode_slowly(raw)
     if type(command) in _FREE_FORM:
-        _refuse_depth(command)
+        refuse_free_form(command, command.event_id)
     if type(command) is SignalTurn:
         return resolve_signal(command)
     return command
@@ -201,55 +186,33 @@ def _read_flat_error(message: str, code: str) -> ErrorEvent:
     return ErrorEvent(error=ErrorDetails(type=error_class, code=code, message=message))
 
 
-def _event_id(raw: str | bytes) -> str | None:
-    """The id of a message that is not read any further."""
-    try:
-        found = _decode_envelope(raw).event_id
-    except _INVALID_JSON:
-        return None
-    return found if isinstance(found, str) else None
-
-
-def _is_too_large(raw: str | bytes) -> bool:
-    if len(raw) > MAX_EVENT_BYTES:
-        return True
-    # A character has up to four UTF-8 bytes, so only long texts need the exact count.
-    if isinstance(raw, bytes) or raw.isascii() or len(raw) * 4 <= MAX_EVENT_BYTES:
-        return False
-    return len(raw.encode("utf-8", "surrogatepass")) > MAX_EVENT_BYTES
-
-
-def _refuse_depth(command: DuplexCommand) -> None:
-    try:
-        too_deep = _is_deeper(msgspec.to_builtins(command), _MAX_DEPTH)
-    except RecursionError:
-        too_deep = True
-    if too_deep:
-        message = f"An event nests at most {_MAX_DEPTH} levels."
-        raise DuplexError("bad_event", message, event_id=command.event_id)
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    if isinstance(value, dict):
-        inner = list(value.values())
-    elif isinstance(value, list | tuple):
-        inner = list(value)
-    else:
-        return False
-    return levels == 0 or any(_is_deeper(one, levels - 1) for one in inner)
-
-
 def _decode_object(raw: str | bytes) -> dict[str, Any]:
     try:
         message = _decode_any(raw)
     except msgspec.ValidationError as error:
-        raise _refusal("", str(error), None) from None
+        raise _number_refusal(raw, str(error)) from None
     except _INVALID_JSON as error:
         reason = _quote(str(error))
         raise DuplexError("invalid_json", f"The event is not JSON: {reason}.") from None
     if not isinstance(message, dict):
         raise DuplexError("bad_event", "An event is a JSON object.")
     return message
+
+
+def _number_refusal(raw: str | bytes, reason: str) -> DuplexError:
+    """Name the field of a number that no double holds, which stops the untyped decoder."""
+    refusal = _refusal("", reason, read_event_id(raw))
+    try:
+        fields = _decode_fields(raw)
+    except _INVALID_JSON:
+        return refusal
+    for name, value in fields.items():
+        try:
+            _decode_any(value)
+        except msgspec.ValidationError:
+            refusal.param = _quote(name)
+            return refusal
+    return refusal
 
 
 def _decode_slowly(raw: str | bytes) -> DuplexCommand:

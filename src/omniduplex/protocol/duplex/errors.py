@@ -38,7 +38,9 @@ def _rate(meaning: str) -> ErrorKind:
 ERROR_KINDS: dict[str, ErrorKind] = {
     # the envelope
     "invalid_json": _invalid("The message is not JSON."),
-    "event_too_large": _invalid("The message exceeds 15 MiB."),
+    "event_too_large": _invalid(
+        "The message exceeds 15 MiB, or 256 KiB without media, or has too many values."
+    ),
     "unknown_event": _invalid("There is no client event of this type."),
     "bad_event": _invalid("A field is missing, of the wrong type or out of its range."),
     "config_timeout": _invalid("No first event came in time; connect again.", retryable=True),

@@ -24,6 +24,7 @@ from omniduplex.protocol.duplex.session_patch import (
     input_patch,
     output_patch,
 )
+from omniduplex.protocol.duplex.tools import read_tool_choice, read_tools
 from omniduplex.protocol.duplex.turn_detection import (
     implied_overlap_policy,
     patch_turn_detection,
@@ -48,7 +49,6 @@ _STORED: dict[str, Any] = {
     "instructions": None,
     "ref_audio": None,
     "initial_user_text": None,
-    "tools": (),
     "metadata": None,
     "include": None,
     "prompt": None,
@@ -105,6 +105,8 @@ def _stored(config: DuplexSessionConfig, patch: SessionPatch) -> dict[str, Any]:
             changes[name] = default if value is None else value
     if patch.model:
         changes["model"] = patch.model
+    if patch.tools is not UNSET:
+        changes["tools"] = read_tools(patch.tools, "session.tools")
     if patch.tool_choice is not UNSET:
         changes["tool_choice"] = read_tool_choice(patch.tool_choice, "session.tool_choice")
     if isinstance(patch.extensions, tuple):
@@ -115,14 +117,6 @@ def _stored(config: DuplexSessionConfig, patch: SessionPatch) -> dict[str, Any]:
         seconds = patch.idle_timeout_s or 0
         changes["idle_timeout_s"] = seconds if seconds > 0 else DEFAULT_IDLE_TIMEOUT_S
     return changes
-
-
-def read_tool_choice(choice: str | dict[str, Any] | None, param: str) -> str | dict[str, Any]:
-    """Return which tools a model may or must call; null is "auto". Raises DuplexError."""
-    if isinstance(choice, str) and choice not in ("auto", "none", "required"):
-        message = "A tool choice is auto, none, required or an object."
-        raise DuplexError("bad_event", message, param=param)
-    return "auto" if choice is None else choice
 
 
 def _turn_taking(config: DuplexSessionConfig, patch: SessionPatch) -> dict[str, Any]:

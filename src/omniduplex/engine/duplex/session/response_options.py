@@ -20,6 +20,7 @@ from omniduplex.protocol.duplex import (
     read_max_tokens,
     read_output_format,
     read_tool_choice,
+    read_tools,
     read_voice,
 )
 
@@ -77,7 +78,9 @@ def wanted(core: SessionCore, options: ResponseOptions) -> Wanted:
         temperature=_temperature(options, config.temperature),
         max_tokens=_max_tokens(options, config.max_output_tokens),
         voice=_voice(options, audio) or config.voice,
-        tools=config.tools if options.tools is None else options.tools,
+        tools=(
+            config.tools if options.tools is None else read_tools(options.tools, "response.tools")
+        ),
         tool_choice=(
             config.tool_choice
             if options.tool_choice is None
