@@ -293,7 +293,7 @@ def _told(error: OSError | InvalidHandshake | InvalidURI) -> str:
     if isinstance(error, InvalidStatus):
         match error.response.status_code:
             case HTTPStatus.UNAUTHORIZED:
-                return f"{error}: it wants another API key"
+                return f"{error}: it wants its API key"
             case HTTPStatus.NOT_FOUND:
                 return f"{error}: no sessions there; a server in session_mode: turn has none"
     return str(error)

@@ -54,8 +54,11 @@ def talk(
     from omniduplex.entrypoints.cli.talk_view import view_for
     from omniduplex.models.local.asset_sources import AssetError
     from omniduplex.protocol.duplex import DuplexError
+    from omniduplex.stages.errors import StageStartError
 
     console = Console()
+    engine_errors = (DuplexError, ConfigError, AssetError, StageStartError)
+    known = (DuplexClientError, *engine_errors, OSError, ValueError)
     try:
         speech = load_speech(question)
         follow_up = load_speech(interrupt) if interrupt else b""
@@ -64,7 +67,7 @@ def talk(
         client = DuplexClient(url, model=model, config=config, api_key=api_key) if url else None
         connecting = _opened(client) if client else _engine_client(model, config, console)
         answers = asyncio.run(_talk(connecting, speech, follow_up, out, console))
-    except (DuplexClientError, DuplexError, ConfigError, AssetError, OSError, ValueError) as error:
+    except known as error:
         Console(stderr=True).print(
             f"talk failed: {error}", style="red", markup=False, soft_wrap=True
         )
