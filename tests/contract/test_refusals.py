@@ -51,6 +51,24 @@ REFUSALS: dict[str, Refusal] = {
         "bad_event",
         "session.output_modalities",
     ),
+    "update: a tool without a name": (
+        "session.update",
+        {"session": {"tools": [{"type": "function", "function": {"name": "f"}}]}},
+        "bad_event",
+        "session.tools[0].name",
+    ),
+    "update: a tool server": (
+        "session.update",
+        {"session": {"tools": [{"type": "mcp", "server_label": "x"}]}},
+        "unsupported",
+        "session.tools[0].type",
+    ),
+    "update: an integer beyond 64 bits": (
+        "session.update",
+        {"session": {"metadata": {"k": 10**30}}},
+        "bad_event",
+        "session.metadata.k",
+    ),
     "update: tool choice": (
         "session.update",
         {"session": {"tool_choice": "any"}},
@@ -201,6 +219,12 @@ REFUSALS: dict[str, Refusal] = {
         {"response": {"temperature": -1}},
         "bad_event",
         "response.temperature",
+    ),
+    "response: a tool without a name": (
+        "response.create",
+        {"response": {"tools": [{"type": "function"}]}},
+        "bad_event",
+        "response.tools[0].name",
     ),
     "response: tool choice": (
         "response.create",

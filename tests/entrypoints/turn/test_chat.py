@@ -240,6 +240,7 @@ AUDIO = {"voice": "alloy", "format": "wav"}
         ),
         ({"temperature": 3}, "invalid_value", "temperature"),
         ({"max_tokens": 0}, "invalid_value", "max_tokens"),
+        ({"max_tokens": 10**30}, "invalid_value", "max_tokens"),
         ({"messages": []}, "invalid_value", "messages"),
         ({"messages": [{"role": "king"}]}, "invalid_value", "messages[0].role"),
         (

@@ -190,6 +190,27 @@ def test_an_option_that_the_model_cannot_follow_is_named(options: dict[str, Any]
     assert len(driver.open_responses) == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "param"),
+    [
+        ({"tools": [{}]}, "bad_event", "response.tools[0].type"),
+        ({"tools": [{"type": "function"}]}, "bad_event", "response.tools[0].name"),
+        ({"tools": [{"type": "mcp"}]}, "unsupported", "response.tools[0].type"),
+        ({"tool_choice": {"type": "function"}}, "bad_event", "response.tool_choice.name"),
+    ],
+    ids=str,
+)
+def test_a_tool_without_a_name_reaches_no_model(
+    by_hand: SessionDriver, options: dict[str, Any], code: str, param: str
+) -> None:
+    by_hand.send(ask(**options))
+    error = by_hand.error()
+    assert (error.code, error.param, error.event_id) == (code, param, "e1")
+    assert not by_hand.open_responses
+    by_hand.send(ask(tools=[{"type": "function", "name": "f"}]))
+    assert [tool["name"] for tool in by_hand.prompts[-1].tools] == ["f"]
+
+
 @pytest.fixture
 def speech_only() -> SessionDriver:
     """A model that answers speech, not text."""
