@@ -1,5 +1,7 @@
 """How a session ends: stage loss (7.8), a slow reader (10), closing and expiry."""
 
+from typing import NoReturn
+
 import pytest
 from tests.engine.duplex.session.driver import SessionDriver, kinds
 
@@ -20,6 +22,7 @@ from omniduplex.protocol.duplex import (
     CloseSession,
     Commit,
     CreateResponse,
+    DuplexError,
     Heartbeat,
     ResponseDone,
     SessionClosed,
@@ -191,3 +194,19 @@ def test_a_session_that_is_spared_answers_the_next_turn(driver: SessionDriver) -
 def test_there_is_no_session_to_spare_when_no_answer_was_to_blame(driver: SessionDriver) -> None:
     driver.feed(OutputOverflow(ending=None, spares_session=True))
     assert driver.session.closed
+
+
+def test_a_model_that_cannot_go_on_ends_its_session_with_a_reason(
+    driver: SessionDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(stage_id: int, output: StageOutput) -> NoReturn:
+        raise DuplexError("runtime_data_plane_stream_failed", "too much audio at once")
+
+    speaking(driver)
+    driver.events()
+    monkeypatch.setattr(driver.model, "project", refuse)
+    driver.feed(StageResult(0, StageOutput("ear", error="too much audio at once")))
+    assert driver.kinds()[0] == "ErrorEvent"
+    assert driver.error().message == "too much audio at once"
+    assert driver.last(ResponseDone).response.status == "failed"
+    assert driver.last(SessionExpired).reason == "request_cleanup"

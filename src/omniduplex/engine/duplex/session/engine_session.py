@@ -300,7 +300,13 @@ class DuplexEngineSession:
     # -- what the runner reports ------------------------------------------------------------
 
     def _stage_result(self, result: StageResult) -> None:
-        for projected in self._core.model.project(result.stage_id, result.output):
+        """A stage's answer; a model that cannot go on with this session is a stage lost to it."""
+        try:
+            projections = self._core.model.project(result.stage_id, result.output)
+        except DuplexError as error:
+            self._stage_lost(StageLost(result.stage_id, error.message))
+            return
+        for projected in projections:
             if isinstance(projected, (Submit, Abort)):
                 self._core.effects.append(projected)
             else:

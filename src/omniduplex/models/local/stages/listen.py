@@ -38,7 +38,7 @@ TOO_MUCH_AUDIO = "too much audio at once"
 # live sessions fit into one.
 FRAMES_PER_STEP = 128
 # As much as an ear holds of a turn; more that has not been heard would only be memory.
-MAX_UNHEARD_S = 300
+MAX_UNHEARD_S = 400
 
 EarOrder = ConfigureEar | CommitInput | ClearInput | WatchSpeech
 
