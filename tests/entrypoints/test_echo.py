@@ -191,4 +191,5 @@ def test_a_taken_port_is_told_in_one_line() -> None:
         )
 
     assert ended.returncode == 1
-    assert ended.stderr == f"Cannot listen on 127.0.0.1, port {port}: Address already in use\n"
+    reason = f"Cannot listen on 127.0.0.1, port {port}: Address already in use; try --port"
+    assert ended.stderr == f"{reason}\n"
