@@ -36,7 +36,7 @@ def in_chunks(resampler: StreamResampler, pcm: bytes, size: int) -> bytes:
 
 @pytest.mark.parametrize("chunk_ms", [7, 20])
 @pytest.mark.parametrize("rate", [8000, 24000, 44100, 48000])
-def test_chunks_sound_like_one_shot(rate: int, chunk_ms: int) -> None:
+def test_b34_chunks_sound_like_one_shot(rate: int, chunk_ms: int) -> None:
     pcm = sine(1000, rate, seconds=10)
 
     whole = StreamResampler(rate, OUT_RATE).process(pcm, last=True)

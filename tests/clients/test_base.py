@@ -319,7 +319,7 @@ async def test_a_consumer_that_sleeps_loses_the_oldest_and_can_tell(
         assert first_left.delta == "477"
 
 
-async def test_appends_leave_nothing_behind(peer: Peer) -> None:
+async def test_b37_appends_leave_nothing_behind(peer: Peer) -> None:
     class Forgetful(Peer):
         def take(self, command: object) -> None:
             """Keep nothing, so that only the client's own memory is measured."""

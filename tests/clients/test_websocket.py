@@ -190,7 +190,7 @@ async def test_a_client_shows_that_it_lives(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("status", ["completed", "cancelled", "failed", "incomplete"])
-async def test_the_four_ways_to_end_are_told_apart(
+async def test_b58_the_four_ways_to_end_are_told_apart(
     websocket_peer: Served, peer: Peer, status: ResponseStatus
 ) -> None:
     _, url = websocket_peer
@@ -205,7 +205,7 @@ async def test_the_four_ways_to_end_are_told_apart(
 
 
 @pytest.mark.anyio
-async def test_a_server_that_leaves_without_a_close_frame_after_its_goodbye(
+async def test_b59_a_server_that_leaves_without_a_close_frame_after_its_goodbye(
     websocket_peer: Served, peer: Peer
 ) -> None:
     _, url = websocket_peer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import socket
 
 import pytest
 from tests.contract.caller import LOOK_UP, SET_ALARM, Caller, one, types
@@ -127,3 +128,15 @@ def test_b63_two_outputs_and_two_requests_make_one_follow_up(any_dialect: Caller
         "response_already_active",
         "conversation_already_has_active_response",
     }
+
+
+@pytest.mark.parametrize("scheme", ["http://127.0.0.1:{port}/v.wav", "http://user@[::1]:{port}"])
+def test_b68_nobody_is_called_for_a_voice_sample(duplex: Caller, scheme: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        url = scheme.format(port=listener.getsockname()[1])
+        error = duplex.refusal("session.update", session={"ref_audio": url})
+        assert error["param"] == "ref_audio"
+        duplex.still_answers()
+        with pytest.raises(BlockingIOError):
+            listener.accept()

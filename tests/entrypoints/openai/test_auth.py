@@ -48,7 +48,7 @@ def test_a_wrong_key_is_refused_before_the_upgrade(
 
 
 @pytest.mark.e2e
-def test_a_key_in_the_url_does_not_count_and_is_not_logged(
+def test_b67_a_key_in_the_url_does_not_count_and_is_not_logged(
     guarded: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -82,7 +82,7 @@ def test_the_key_opens_as_a_subprotocol(omni: FakeOmni, serve_app: ServeApp) -> 
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/models/x", "/v1/nothing", *TURN_PATHS])
-def test_every_v1_route_asks_for_the_key(omni: FakeOmni, path: str) -> None:
+def test_b65_every_v1_route_asks_for_the_key(omni: FakeOmni, path: str) -> None:
     client = TestClient(create_app(omni, api_key="k"))
     assert client.get(path).status_code == 401
     assert client.post(path, headers={"Authorization": "Bearer no"}).status_code == 401
