@@ -10,6 +10,7 @@ from prometheus_client import Counter
 
 from omniduplex.entrypoints.duplex.journal import EventJournal, check_ack
 from omniduplex.protocol.duplex import (
+    DUPLEX_EXTENSION,
     Dialect,
     DuplexError,
     DuplexEvent,
@@ -18,8 +19,6 @@ from omniduplex.protocol.duplex import (
     project,
 )
 from omniduplex.telemetry.metrics import METRICS
-
-DUPLEX_EXTENSION = "duplex"
 
 
 @functools.cache

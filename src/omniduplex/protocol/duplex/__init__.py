@@ -102,6 +102,7 @@ from omniduplex.protocol.duplex.limits import (
     MEDIA_EVENTS,
 )
 from omniduplex.protocol.duplex.session_config import (
+    DUPLEX_EXTENSION,
     apply_patch,
     default_config,
     read_max_tokens,
@@ -207,6 +208,7 @@ from omniduplex.protocol.realtime.session import (
 )
 
 __all__ = [
+    "DUPLEX_EXTENSION",
     "ENDINGS",
     "ERROR_KINDS",
     "MAX_EVENT_BYTES",

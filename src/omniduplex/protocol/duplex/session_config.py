@@ -57,7 +57,8 @@ _STORED: dict[str, Any] = {
     "reasoning": None,
     "parallel_tool_calls": None,
 }
-EXTENSIONS = ("duplex",)
+DUPLEX_EXTENSION = "duplex"
+EXTENSIONS = (DUPLEX_EXTENSION,)
 _OVERLAP_NUMBERS = ("overlap_short_ack_ms", "overlap_barge_in_ms", "overlap_silence_rms")
 
 

@@ -216,9 +216,8 @@ class InputLane:
         if event.transcript:
             self._seal(turn, wants_response=self._answers_turns)
             return
-        self._core.idle.heard(self._core.now)
-        self._core.turn_state = "assistant_generating" if self._output.active else "idle"
         self._output.drop_draft()
+        self._nothing_to_answer()
         tell_listening(self._core, "silence_or_noise")
 
     def turn_unheard(self, event: UserTurnUnheard) -> None:
@@ -227,6 +226,10 @@ class InputLane:
         turn = self._end_turn(event.audio_end_ms, None)
         self._output.drop_draft()
         commit_turn(self._core, msgspec.structs.replace(turn, failure=event.message))
+        self._nothing_to_answer()
+
+    def _nothing_to_answer(self) -> None:
+        """The user made a sound and is silent again; an answer that is being made goes on."""
         self._core.idle.heard(self._core.now)
         self._core.turn_state = "assistant_generating" if self._output.active else "idle"
 
