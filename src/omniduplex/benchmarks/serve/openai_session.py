@@ -8,12 +8,11 @@ from typing import Any, Self
 
 import msgspec
 import pybase64
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
 from omniduplex.audio.pcm import duration_ms
 from omniduplex.audio.resample import StreamResampler
 from omniduplex.benchmarks.microphone import RATE_HZ as MICROPHONE_HZ
+from omniduplex.benchmarks.openai_socket import OpenAISocket
 from omniduplex.benchmarks.serve.session import Arrival, ServeSession, stage_metrics
 from omniduplex.benchmarks.turns.line import LineError
 from omniduplex.benchmarks.turns.openai_line import (
@@ -53,18 +52,11 @@ class OpenAISession(ServeSession):
     turn_end = "input_audio_buffer.commit, with response.create right behind it"
 
     def __init__(self, url: str, model: str, api_key: str | None = None) -> None:
-        self._url = realtime_url(url, model)
-        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._resampler = StreamResampler(MICROPHONE_HZ, RATE_HZ)
-        self._socket: ClientConnection | None = None
+        self._socket = OpenAISocket(realtime_url(url, model), api_key)
 
     async def __aenter__(self) -> Self:
-        try:
-            self._socket = await connect(
-                self._url, compression=None, max_size=None, additional_headers=self._headers
-            )
-        except (OSError, InvalidHandshake, InvalidURI) as error:
-            raise LineError(f"cannot connect to {self._url}: {error}") from error
+        await self._socket.open()
         try:
             await self._begin()
         except BaseException:
@@ -78,17 +70,16 @@ class OpenAISession(ServeSession):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._socket is not None:
-            await self._socket.close()
+        await self._socket.close()
 
     async def send(self, pcm: bytes) -> None:
         audio = pybase64.b64encode_as_string(self._resampler.process(pcm))
         if audio:
-            await self._send({"type": "input_audio_buffer.append", "audio": audio})
+            await self._socket.send({"type": "input_audio_buffer.append", "audio": audio})
 
     async def end_turn(self) -> None:
-        await self._send({"type": "input_audio_buffer.commit"})
-        await self._send({"type": "response.create"})
+        await self._socket.send({"type": "input_audio_buffer.commit"})
+        await self._socket.send({"type": "response.create"})
 
     async def events(self) -> AsyncIterator[Arrival]:
         async for event in self._messages():
@@ -100,7 +91,7 @@ class OpenAISession(ServeSession):
         """The dialect only knows answers that were not heard to their end."""
 
     async def _begin(self) -> None:
-        await self._send(session_update())
+        await self._socket.send(session_update())
         async for event in self._messages():
             if event.type == "error":
                 raise LineError(f"the server refused the session: {_reason(event.error)}")
@@ -109,21 +100,11 @@ class OpenAISession(ServeSession):
         raise LineError("the server closed the session before it began")
 
     async def _messages(self) -> AsyncIterator[WireEvent]:
-        assert self._socket is not None
         try:
-            async for message in self._socket:
+            async for message in self._socket.messages():
                 yield msgspec.json.decode(message, type=WireEvent)
-        except ConnectionClosed as error:
-            raise LineError(f"the connection is closed: {error}") from error
         except msgspec.MsgspecError as error:
             raise LineError(f"the server sent what is no event: {error}") from error
-
-    async def _send(self, message: dict[str, Any]) -> None:
-        assert self._socket is not None
-        try:
-            await self._socket.send(msgspec.json.encode(message).decode())
-        except ConnectionClosed as error:
-            raise LineError(f"the connection is closed: {error}") from error
 
 
 def session_update() -> dict[str, Any]:

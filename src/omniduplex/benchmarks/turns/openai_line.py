@@ -9,9 +9,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 import pybase64
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
+from omniduplex.benchmarks.openai_socket import OpenAISocket
 from omniduplex.benchmarks.turns.line import Line, LineError, LineEvent, SessionWish
 
 RATE_HZ = 24_000
@@ -51,20 +50,12 @@ class OpenAILine(Line):
     rate_hz = RATE_HZ
 
     def __init__(self, url: str, wish: SessionWish) -> None:
-        self._url = realtime_url(url, wish.model)
         self._wish = wish
-        self._socket: ClientConnection | None = None
+        self._socket = OpenAISocket(realtime_url(url, wish.model), wish.api_key)
         self._items: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
-        key = self._wish.api_key
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        try:
-            self._socket = await connect(
-                self._url, compression=None, max_size=None, additional_headers=headers
-            )
-        except (OSError, InvalidHandshake, InvalidURI) as error:
-            raise LineError(f"cannot connect to {self._url}: {error}") from error
+        await self._socket.open()
         try:
             await self._begin()
         except BaseException:
@@ -78,28 +69,23 @@ class OpenAILine(Line):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._socket is not None:
-            await self._socket.close()
+        await self._socket.close()
 
     async def send(self, pcm: bytes) -> None:
         audio = pybase64.b64encode_as_string(pcm)
-        await self._send({"type": "input_audio_buffer.append", "audio": audio})
+        await self._socket.send({"type": "input_audio_buffer.append", "audio": audio})
 
     async def events(self) -> AsyncIterator[LineEvent]:
-        assert self._socket is not None
-        try:
-            async for message in self._socket:
-                event = msgspec.json.decode(message, type=WireEvent)
-                if event.response_id and event.item_id:
-                    self._items[event.response_id] = event.item_id
-                yield line_event(event, clears=self._wish.interrupts)
-        except ConnectionClosed as error:
-            raise LineError(f"the connection is closed: {error}") from error
+        async for message in self._socket.messages():
+            event = msgspec.json.decode(message, type=WireEvent)
+            if event.response_id and event.item_id:
+                self._items[event.response_id] = event.item_id
+            yield line_event(event, clears=self._wish.interrupts)
 
     async def report_heard(self, response_id: str, ms: float, *, cut_off: bool) -> None:
         item_id = self._items.get(response_id)
         if cut_off and item_id is not None:
-            await self._send(
+            await self._socket.send(
                 {
                     "type": "conversation.item.truncate",
                     "item_id": item_id,
@@ -110,20 +96,13 @@ class OpenAILine(Line):
 
     async def _begin(self) -> None:
         """Ask for the session, and wait until it stands."""
-        await self._send(session_update(self._wish))
+        await self._socket.send(session_update(self._wish))
         async for event in self.events():
             if event.error is not None:
                 raise LineError(f"the server refused the session: {event.error}")
             if event.type == "session.updated":
                 return
         raise LineError("the server closed the session before it began")
-
-    async def _send(self, message: dict[str, Any]) -> None:
-        assert self._socket is not None
-        try:
-            await self._socket.send(msgspec.json.encode(message).decode())
-        except ConnectionClosed as error:
-            raise LineError(f"the connection is closed: {error}") from error
 
 
 def realtime_url(url: str, model: str) -> str:
