@@ -26,6 +26,7 @@ from omniduplex.protocol.duplex import (
     CreateResponse,
     DuplexCommand,
     ItemInput,
+    ListenDecision,
     PlaybackAcknowledged,
     RateLimitsUpdated,
     RealtimeEvent,
@@ -60,10 +61,15 @@ class Script:
         self._events = events
 
     async def play(self) -> None:
-        """A spoken turn, its playback, a refusal, a written turn, an item."""
+        """A spoken turn, its playback, a refusal, a written turn, an item.
+
+        What the model says unasked races with what the client sends next, so each step waits for
+        the model's last word.
+        """
         await self._submit(AppendAudio(audio=tone(800), format="pcm16", sample_rate_hz=16000))
+        await self._until(ListenDecision)
         await self._submit(Commit(response_create=True))
-        await self._until(RateLimitsUpdated)
+        await self._until_listening_again()
         name = next(e.response_id for e in self.heard if isinstance(e, ResponseCreated))
         await self._submit(AckPlayback(response_id=name, played_ms=200, committed_ms=200))
         await self._until(PlaybackAcknowledged)
@@ -71,12 +77,16 @@ class Script:
         text = ContentPart(type="input_text", text="Good bye.")
         await self._submit(CreateItem(item=ItemInput(type="message", role="user", content=(text,))))
         await self._submit(CreateResponse())
-        await self._until(RateLimitsUpdated)
+        await self._until_listening_again()
         await self._submit(RetrieveItem(item_id=f"item_{name}"))
 
     async def hear_the_rest(self) -> None:
         async for event in self._events:
             self.heard.append(event)
+
+    async def _until_listening_again(self) -> None:
+        await self._until(RateLimitsUpdated)
+        await self._until(ListenDecision)
 
     async def _until(self, kind: type[RealtimeEvent]) -> None:
         async for event in self._events:
