@@ -5,8 +5,8 @@ import json
 import msgspec
 import pytest
 
+from omniduplex.clients import echo, local
 from omniduplex.clients.duplex import SessionConfig
-from omniduplex.clients.presets import echo, local
 from omniduplex.protocol.duplex import (
     AudioFormat,
     Dialect,

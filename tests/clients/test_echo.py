@@ -18,7 +18,7 @@ from omniduplex.clients.duplex import (
     InlineDuplexClient,
     acknowledge_collected_playback,
 )
-from omniduplex.clients.presets.echo import create_duplex_session_config
+from omniduplex.clients.echo import create_duplex_session_config
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.protocol.duplex import PlaybackAcknowledged, ResponseDone
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from omniduplex.clients.duplex import InlineDuplexClient
-from omniduplex.clients.presets.echo import create_duplex_session_config
+from omniduplex.clients.echo import create_duplex_session_config
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 
 GUIDE = Path(__file__).parents[2] / "docs" / "client.md"

@@ -20,7 +20,7 @@ from omniduplex.clients.duplex import (
     DuplexSessionClosedError,
     wire_type,
 )
-from omniduplex.clients.presets.echo import create_duplex_session_config
+from omniduplex.clients.echo import create_duplex_session_config
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.entrypoints.openai.app import create_app
 

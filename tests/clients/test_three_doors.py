@@ -14,7 +14,7 @@ from tests.clients.scripted import JumpingClock
 from tests.entrypoints.running import running
 
 from omniduplex.clients.duplex import DuplexClient, DuplexClientBase, InlineDuplexClient
-from omniduplex.clients.presets.echo import create_duplex_session_config
+from omniduplex.clients.echo import create_duplex_session_config
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.entrypoints.openai.app import create_app
 from omniduplex.protocol.duplex import (

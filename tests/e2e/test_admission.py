@@ -14,7 +14,7 @@ from tests.entrypoints.talk import Talk
 
 from omniduplex.benchmarks.wer import word_error_rate
 from omniduplex.clients import DuplexClient, DuplexProtocolError
-from omniduplex.clients.presets.local import create_duplex_session_config
+from omniduplex.clients.local import create_duplex_session_config
 
 pytestmark = [
     pytest.mark.e2e,

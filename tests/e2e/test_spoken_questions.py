@@ -12,7 +12,7 @@ from tests.e2e.server import Server
 from omniduplex.audio.resample import StreamResampler
 from omniduplex.benchmarks.wer import total_error_rate
 from omniduplex.clients import DuplexClient, EventCollector, wire_type
-from omniduplex.clients.presets.local import create_duplex_session_config
+from omniduplex.clients.local import create_duplex_session_config
 from omniduplex.models.local.asr import Recognizer
 from omniduplex.protocol.duplex import ResponseDone, TranscriptionCompleted
 

@@ -19,7 +19,7 @@ from omniduplex.audio.pcm import byte_count
 from omniduplex.audio.resample import StreamResampler
 from omniduplex.benchmarks.wer import normalise_words
 from omniduplex.clients import DuplexClient, EventCollector, MonotonicClock, RealTimePlayer
-from omniduplex.clients.presets.local import create_duplex_session_config
+from omniduplex.clients.local import create_duplex_session_config
 from omniduplex.models.local.asr import Recognizer
 from omniduplex.protocol.duplex import (
     AudioDelta,

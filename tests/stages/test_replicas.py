@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from omniduplex.clients import InlineDuplexClient
-from omniduplex.clients.presets.echo import create_duplex_session_config
+from omniduplex.clients.echo import create_duplex_session_config
 from omniduplex.config.loader import load_pipeline
 from omniduplex.engine.duplex.contracts import DuplexFence
 from omniduplex.engine.duplex_orchestrator import route_of

@@ -28,7 +28,7 @@ from omniduplex.clients import (
     DuplexProtocolError,
     InlineDuplexClient,
 )
-from omniduplex.clients.presets.local import create_duplex_session_config
+from omniduplex.clients.local import create_duplex_session_config
 from omniduplex.entrypoints.cli.conversation import Conversation
 from omniduplex.entrypoints.cli.talk_view import PlainView
 from omniduplex.protocol.duplex import (

@@ -10,7 +10,7 @@ import msgspec
 
 from omniduplex.benchmarks.turns.line import Line, LineEvent, SessionWish
 from omniduplex.clients import Clock, DuplexClient, ServerEvent, Subscription, wire_type
-from omniduplex.clients.presets.local import create_duplex_session_config
+from omniduplex.clients.local import create_duplex_session_config
 from omniduplex.protocol.duplex import (
     AudioDelta,
     AudioFormat,

@@ -49,7 +49,7 @@ def talk(
     from rich.console import Console
 
     from omniduplex.clients import DuplexClient, DuplexClientError
-    from omniduplex.clients.presets.local import create_duplex_session_config
+    from omniduplex.clients.local import create_duplex_session_config
     from omniduplex.config.errors import ConfigError
     from omniduplex.entrypoints.cli.talk_view import view_for
     from omniduplex.models.local.asset_sources import AssetError
