@@ -11,7 +11,7 @@ from tests.faults.test_cuts import answer
 
 from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.engine.duplex.contracts import DuplexFence, StageWork
-from omniduplex.engine.duplex.plugin import ResponsePrompt
+from omniduplex.engine.prompts import ResponsePrompt
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.entrypoints.openai.app import create_app
 from omniduplex.models.echo.plugin import EchoDuplexPlugin

@@ -12,7 +12,7 @@ from omniduplex.audio.pcm import float32_to_int16
 from omniduplex.config.pipeline import PipelineConfig, StageConfig
 from omniduplex.engine.duplex.contracts import Abort, DuplexFence, StageWork
 from omniduplex.engine.duplex.model_events import ModelEvent, ResponseAudio, ResponseText
-from omniduplex.engine.duplex.plugin import PromptMessage, ResponsePrompt
+from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
 from omniduplex.models.echo.messages import EchoOptions
 from omniduplex.models.echo.plugin import EchoDuplexPlugin
 from omniduplex.models.echo.stage import EchoStage

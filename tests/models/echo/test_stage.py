@@ -22,7 +22,7 @@ from omniduplex.engine.duplex.model_events import (
     UserTranscript,
     UserTurnEnded,
 )
-from omniduplex.engine.duplex.plugin import PromptMessage, ResponsePrompt
+from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
 from omniduplex.models.echo.messages import EchoOptions
 from omniduplex.models.echo.stage import EchoStage
 from omniduplex.protocol.duplex import TurnDetection, Usage

@@ -6,7 +6,8 @@ import pytest
 from tests.models.local.fake_language_model import DONE, FakeLanguageModel
 from tests.models.local.manual_executor import ManualExecutor
 
-from omniduplex.engine.duplex.plugin import PromptMessage, PromptToolCall, ResponsePrompt
+from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
+from omniduplex.engine.turns import TurnToolCall
 from omniduplex.models.local import messages
 from omniduplex.models.local.language_model import (
     ChatDelta,
@@ -230,7 +231,7 @@ def test_a_failing_model_fails_the_answer_and_not_the_next(error: Exception) -> 
 
 
 def test_a_prompt_becomes_a_chat_request() -> None:
-    call = PromptToolCall(call_id="call_1", name="set_timer", arguments="{}")
+    call = TurnToolCall(call_id="call_1", name="set_timer", arguments="{}")
     prompt = ResponsePrompt(
         instructions="Be a pirate.",
         messages=(

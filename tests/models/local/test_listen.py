@@ -16,7 +16,7 @@ from tests.models.local.speech import at_16k, word_error_rate
 
 from omniduplex.audio.pcm import byte_count, float32_to_int16
 from omniduplex.audio.vad import VadState
-from omniduplex.engine.duplex.plugin import PromptMessage, ResponsePrompt
+from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
 from omniduplex.models.local import messages
 from omniduplex.models.local.asr import Recognition
 from omniduplex.models.local.language_model import TextDelta

@@ -17,7 +17,7 @@ from omniduplex.engine.duplex.model_events import (
     UserTurnDraft,
     UserTurnEnded,
 )
-from omniduplex.engine.duplex.plugin import PromptMessage, ResponsePrompt
+from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
 from omniduplex.models.local import messages
 from omniduplex.models.local.asr import Recognizer
 from omniduplex.models.local.plugin import LocalDuplexPlugin

@@ -22,7 +22,7 @@ from omniduplex.engine.duplex.model_events import (
     UserTurnEnded,
     UserTurnUnheard,
 )
-from omniduplex.engine.duplex.plugin import PromptMessage, ResponsePrompt
+from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
 from omniduplex.models.local.answer_path import LISTEN_STAGE, SPEAK_STAGE
 from omniduplex.models.local.messages import (
     AnswerEnded,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from omniduplex.config.loader import load_pipeline
-from omniduplex.engine.duplex.plugin import PromptMessage, PromptToolCall, ResponsePrompt
+from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
 from omniduplex.engine.turn_plugin import StageStep, TurnStep
 from omniduplex.engine.turns import (
     AnswerRequest,
@@ -113,7 +113,7 @@ def test_a_conversation_becomes_the_prompt_of_an_answer() -> None:
             PromptMessage(role="user", text="one\ntwo"),
             PromptMessage(
                 role="assistant",
-                tool_calls=(PromptToolCall(call_id="c", name="f", arguments="{}"),),
+                tool_calls=(TurnToolCall(call_id="c", name="f", arguments="{}"),),
             ),
             PromptMessage(role="tool", text="three", tool_call_id="c"),
         ),

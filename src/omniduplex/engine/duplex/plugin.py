@@ -4,48 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
-
-import msgspec
+from typing import ClassVar
 
 from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.engine.duplex.contracts import DuplexFence, StageWork
 from omniduplex.engine.duplex.model_events import Projected
+from omniduplex.engine.prompts import ResponsePrompt
 from omniduplex.protocol.duplex import DuplexCapabilities, DuplexSessionConfig
 from omniduplex.stages.messages import StageOutput
-
-
-class PromptToolCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool call that an assistant message made; `arguments` is a JSON text."""
-
-    call_id: str
-    name: str
-    arguments: str
-
-
-class PromptMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message of the conversation as the model shall see it: only what was heard."""
-
-    role: Literal["system", "user", "assistant", "tool"]
-    text: str = ""
-    images: tuple[str, ...] = ()
-    """Data URLs of JPEG or PNG; only for a model that takes images."""
-    tool_calls: tuple[PromptToolCall, ...] = ()
-    tool_call_id: str | None = None
-
-
-class ResponsePrompt(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything one answer is made from."""
-
-    instructions: str | None
-    messages: tuple[PromptMessage, ...]
-    speak: bool = True
-    """False asks for text alone."""
-    temperature: float | None = None
-    max_tokens: int | None = None
-    voice: str | None = None
-    tools: tuple[dict[str, Any], ...] = ()
-    tool_choice: str | dict[str, Any] = "auto"
 
 
 class DuplexModelSessionState(ABC):

@@ -23,7 +23,8 @@ from omniduplex.engine.duplex.model_events import (
     UserTranscript,
     UserTurnEnded,
 )
-from omniduplex.engine.duplex.plugin import DuplexModelSessionState, ResponsePrompt
+from omniduplex.engine.duplex.plugin import DuplexModelSessionState
+from omniduplex.engine.prompts import ResponsePrompt
 from omniduplex.models.echo import messages
 from omniduplex.models.echo.messages import AnswerPart, EchoOptions, FromStage, OfTurn, ToStage
 from omniduplex.protocol.duplex import DuplexSessionConfig, Usage

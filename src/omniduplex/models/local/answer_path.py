@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from omniduplex.engine.duplex.plugin import ResponsePrompt
+from omniduplex.engine.prompts import ResponsePrompt
 from omniduplex.models.local.messages import (
     AnswerEnded,
     AnswerText,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from omniduplex.engine.duplex.plugin import ResponsePrompt
+from omniduplex.engine.prompts import ResponsePrompt
 
 # Names of what a turn or an answer is measured by. Durations are in seconds; the `at_` ones are
 # readings of `time.monotonic`, which all processes of a machine share.

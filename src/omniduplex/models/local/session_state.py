@@ -28,7 +28,8 @@ from omniduplex.engine.duplex.model_events import (
     UserTurnEnded,
     UserTurnUnheard,
 )
-from omniduplex.engine.duplex.plugin import DuplexModelSessionState, ResponsePrompt
+from omniduplex.engine.duplex.plugin import DuplexModelSessionState
+from omniduplex.engine.prompts import ResponsePrompt
 from omniduplex.models.local.answer_path import (
     LISTEN_STAGE,
     AnswerPath,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from omniduplex.config.pipeline import PipelineConfig
-from omniduplex.engine.duplex.plugin import PromptMessage, PromptToolCall, ResponsePrompt
+from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
 from omniduplex.engine.turn_plugin import StageStep, Turn, TurnFeatures, TurnPlugin, TurnStep
 from omniduplex.engine.turns import (
     AnswerRequest,
@@ -228,10 +228,7 @@ def _prompt_message(message: TurnMessage, words: Iterator[str]) -> PromptMessage
     return PromptMessage(
         role=message.role,
         text="\n".join(text for text in texts if text),
-        tool_calls=tuple(
-            PromptToolCall(call_id=call.call_id, name=call.name, arguments=call.arguments)
-            for call in message.tool_calls
-        ),
+        tool_calls=message.tool_calls,
         tool_call_id=message.tool_call_id,
     )
 

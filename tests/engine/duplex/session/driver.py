@@ -25,7 +25,6 @@ from omniduplex.engine.duplex.model_events import (
     UserTurnEnded,
     UserTurnUnheard,
 )
-from omniduplex.engine.duplex.plugin import ResponsePrompt
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.effects import Effect, Emit, Ended, Prepare, SetTimer
 from omniduplex.engine.duplex.session.engine_session import DuplexEngineSession
@@ -35,6 +34,7 @@ from omniduplex.engine.duplex.session.inputs import (
     StageResult,
     TimerFired,
 )
+from omniduplex.engine.prompts import ResponsePrompt
 from omniduplex.protocol.duplex import (
     AppendAudio,
     AudioDelta,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omniduplex.engine.duplex.plugin import ResponsePrompt
+from omniduplex.engine.prompts import ResponsePrompt
 from omniduplex.protocol.duplex import DuplexEvent, ItemDone, TextDelta, TranscriptDelta
 
 

@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.engine.duplex.contracts import Abort, DuplexFence, StageWork, Submit
 from omniduplex.engine.duplex.model_events import Projected
-from omniduplex.engine.duplex.plugin import (
-    DuplexModelPlugin,
-    DuplexModelSessionState,
-    ResponsePrompt,
-)
+from omniduplex.engine.duplex.plugin import DuplexModelPlugin, DuplexModelSessionState
+from omniduplex.engine.prompts import ResponsePrompt
 from omniduplex.protocol.duplex import DuplexCapabilities, DuplexError, DuplexSessionConfig
 from omniduplex.stages.messages import StageInput, StageOutput
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from omniduplex.engine.duplex.plugin import PromptMessage, PromptToolCall, ResponsePrompt
 from omniduplex.engine.duplex.session.history import HistoryEntry, message_text
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackLedger
 from omniduplex.engine.duplex.session.response_options import Wanted
+from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
+from omniduplex.engine.turns import TurnToolCall
 from omniduplex.protocol.duplex import Item
 
 MAX_PROMPT_MESSAGES = 128
@@ -84,8 +85,8 @@ def heard_text(entry: HistoryEntry, playback: PlaybackLedger) -> str:
     return entry.spoken.text if heard_ms is None else entry.spoken.prefix(heard_ms)
 
 
-def _tool_call(item: Item) -> PromptToolCall:
-    return PromptToolCall(
+def _tool_call(item: Item) -> TurnToolCall:
+    return TurnToolCall(
         call_id=_text(item.call_id), name=_text(item.name), arguments=_text(item.arguments)
     )
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from omniduplex.engine.duplex.plugin import PromptMessage, ResponsePrompt
+from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
 from omniduplex.models.local import messages
 from omniduplex.models.local.clauses import ClauseSplitter
 from omniduplex.models.local.language_model import (

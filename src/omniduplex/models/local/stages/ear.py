@@ -7,8 +7,7 @@ result comes back under the action's job number, or never, when it was dropped.
 from collections import deque
 
 from omniduplex.audio.pcm import rms
-from omniduplex.audio.vad import FRAME_SAMPLES, VAD_RATE
-from omniduplex.engine.duplex.turn_detection import (
+from omniduplex.audio.turn_detection import (
     SpeechPaused,
     SpeechResumed,
     SpeechStarted,
@@ -16,6 +15,7 @@ from omniduplex.engine.duplex.turn_detection import (
     TurnDetectionConfig,
     TurnDetector,
 )
+from omniduplex.audio.vad import FRAME_SAMPLES, VAD_RATE
 from omniduplex.models.local import messages
 from omniduplex.models.local.end_of_turn import WINDOW_SAMPLES
 from omniduplex.models.local.messages import EarSettings, Heard

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omniduplex.engine.duplex.turn_detection import (
+from omniduplex.audio.turn_detection import (
     SpeechPaused,
     SpeechResumed,
     SpeechStarted,
