@@ -143,6 +143,15 @@ class ResponseFailed(msgspec.Struct, frozen=True, gc=False):
     message: str
 
 
+ResponseEvent = (
+    Speak
+    | ResponseText
+    | ResponseAudio
+    | FunctionCall
+    | ResponseMetrics
+    | ResponseEnded
+    | ResponseFailed
+)
 ModelEvent = (
     UserSpeechStarted
     | UserSpeechProgress
@@ -153,12 +162,6 @@ ModelEvent = (
     | UserTranscript
     | UserTranscriptFailed
     | Listen
-    | Speak
-    | ResponseText
-    | ResponseAudio
-    | FunctionCall
-    | ResponseMetrics
-    | ResponseEnded
-    | ResponseFailed
+    | ResponseEvent
 )
 Projected = ModelEvent | StageWork

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import msgspec
 
 from omniduplex.audio.pcm import duration_ms
-from omniduplex.audio.stream import InputDecoder
 from omniduplex.engine.duplex.model_events import (
     UserSpeechProgress,
     UserSpeechStarted,
@@ -23,9 +22,8 @@ from omniduplex.engine.duplex.session.commit_fanout import (
     transcribed,
     unheard,
 )
-from omniduplex.engine.duplex.session.core import INLINE_BYTES, SessionCore
-from omniduplex.engine.duplex.session.effects import Prepare
-from omniduplex.engine.duplex.session.held_commands import HeldCommands
+from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.input_audio import InputAudio
 from omniduplex.engine.duplex.session.inputs import AudioReady
 from omniduplex.engine.duplex.session.listening import tell_listening
 from omniduplex.engine.duplex.session.output_lane import OutputLane
@@ -33,7 +31,6 @@ from omniduplex.engine.duplex.session.overlap import Overlap
 from omniduplex.engine.duplex.session.speech_hints import is_speech
 from omniduplex.protocol.duplex import (
     AppendAudio,
-    AudioFormat,
     CancelResponse,
     Commit,
     DuplexError,
@@ -43,7 +40,6 @@ from omniduplex.protocol.duplex import (
     SpeechStarted,
     SpeechStopped,
     TimeoutTriggered,
-    parse_append_format,
 )
 
 
@@ -53,25 +49,18 @@ class OpenTurn:
 
     item_id: str | None = None
     started: bool = False
-    buffered_bytes: int = 0
     buffered_ms: float = 0.0
     speech: bool = False
 
 
 class InputLane:
-    """The open turn and the way of its audio into the model.
-
-    While a large append is converted off the loop, the commands behind it wait in `_held`, so
-    that order is kept and a cancel can still overtake.
-    """
+    """The open turn: what is heard of it, how it ends, and what that asks for."""
 
     def __init__(self, core: SessionCore, output: OutputLane) -> None:
         self._core = core
         self._output = output
         self._turn = OpenTurn()
-        self._format = core.config.input_format
-        self._decoder: InputDecoder | None = None
-        self._held = HeldCommands()
+        self._audio = InputAudio(core, self._heard)
         self._overlap = Overlap(core, output)
         self.heard_ms = 0.0
         """Audio that was heard since the session began."""
@@ -86,13 +75,13 @@ class InputLane:
     def hold(self, command: RealtimeCommand) -> bool:
         """Keep a command back if it has to wait for audio before it."""
         if isinstance(command, CancelResponse) and self._output.active is not None:
-            self._held.forgo_answers()
+            self._audio.held.forgo_answers()
             return False
-        return self._held.hold(command)
+        return self._audio.held.hold(command)
 
     def release(self) -> RealtimeCommand | None:
         """The next command that was kept back and need not wait any more."""
-        return self._held.release()
+        return self._audio.held.release()
 
     def append(self, command: AppendAudio) -> None:
         """Audio for the open turn."""
@@ -100,38 +89,15 @@ class InputLane:
             raise DuplexError(
                 "invalid_input_modality", "this model takes no video", param="video_frames"
             )
-        wanted = parse_append_format(command, self._core.config.input_format)
-        self._reserve(len(command.audio))
+        wanted = self._audio.admit(command)
         if self._wants_barge_in(command):
             self._output.cancel("barge_in")
-        if not command.audio:
-            return
-        decoder = self._decoder_for(wanted)
-        if len(command.audio) > INLINE_BYTES:
-            ticket = self._core.new_ticket()
-            self._held.begin(command, ticket)
-            self._core.effects.append(Prepare(ticket, lambda: decoder.process(command.audio)))
-            return
-        try:
-            pcm = decoder.process(command.audio)
-        except ValueError as error:
-            raise self._bad_audio(command, str(error)) from error
-        self._heard(command, pcm)
+        if command.audio:
+            self._audio.convert(command, wanted)
 
     def converted(self, ready: AudioReady) -> None:
         """A large append is converted."""
-        command = self._held.finish(ready.ticket)
-        if command is None:
-            return
-        if ready.error is None:
-            self._heard(command, ready.pcm)
-        else:
-            self._core.emit_error(self._bad_audio(command, ready.error))
-
-    def _bad_audio(self, command: AppendAudio, message: str) -> DuplexError:
-        """Give the room of such audio back, and name what was wrong with it."""
-        self._reserve(-len(command.audio))
-        return DuplexError("bad_audio", message, param="audio", event_id=command.event_id)
+        self._audio.converted(ready)
 
     def _heard(self, command: AppendAudio, pcm: bytes) -> None:
         rate = self._core.plugin.input_rate_hz
@@ -149,29 +115,6 @@ class InputLane:
     def _wants_barge_in(self, command: AppendAudio) -> bool:
         asked = command.overlap_action in ("barge_in", "interrupt", "cancel")
         return self._core.capabilities.supports_barge_in and (command.force_barge_in or asked)
-
-    def _decoder_for(self, wanted: AudioFormat) -> InputDecoder:
-        if self._decoder is None or wanted != self._format:
-            self._format = wanted
-            self._decoder = InputDecoder(
-                wanted.encoding, wanted.rate_hz, self._core.plugin.input_rate_hz
-            )
-        return self._decoder
-
-    def _reserve(self, size: int) -> None:
-        """Bound what a client piles up without committing.
-
-        A session that ends turns by listening streams for ever: there the model's own buffer is
-        the bound.
-        """
-        if self._core.config.decides_turns:
-            return
-        limit = self._core.limits.max_pending_input_bytes_per_session
-        if self._turn.buffered_bytes + size > limit:
-            raise DuplexError(
-                "input_backpressure", f"more than {limit} bytes of audio wait for a commit"
-            )
-        self._turn.buffered_bytes += size
 
     # -- turns that end by listening --------------------------------------------------------
 
@@ -208,7 +151,7 @@ class InputLane:
         if self._overlap.withholds:
             start = self._overlap.ends(event.transcript)
             if start is None:
-                self._turn = OpenTurn()
+                self._begin_turn()
                 self._output.drop_draft()
                 return
             self._interrupted_by(start)
@@ -238,9 +181,14 @@ class InputLane:
         item_id = self._item_id()
         if self._turn.started:
             self._core.emit(SpeechStopped(audio_end_ms=audio_end_ms, item_id=item_id))
-        audio_ms = self._turn.buffered_ms
-        self._turn = OpenTurn()
+        audio_ms = self._begin_turn().buffered_ms
         return CommittedTurn(item_id=item_id, transcript=transcript, audio_ms=audio_ms)
+
+    def _begin_turn(self) -> OpenTurn:
+        """Begin a new turn; the one that is over."""
+        turn, self._turn = self._turn, OpenTurn()
+        self._audio.turn_over()
+        return turn
 
     def time_out(self) -> None:
         """The user has been silent since the last answer: commit the silence, and answer it."""
@@ -249,7 +197,7 @@ class InputLane:
         core.idle.over()
         start_ms = max(0.0, self.heard_ms - (core.now - since) * 1000)
         item_id = self._item_id()
-        self._turn = OpenTurn()
+        self._begin_turn()
         core.emit(
             TimeoutTriggered(
                 audio_start_ms=int(start_ms), audio_end_ms=int(self.heard_ms), item_id=item_id
@@ -293,7 +241,7 @@ class InputLane:
         self._overlap.forget()
         if turn.started:
             self._core.emit(SpeechStopped(audio_end_ms=0, item_id=item_id))
-        self._turn = OpenTurn()
+        self._begin_turn()
         if command.is_speech is False or not turn.speech:
             self._core.run(self._core.model.plan_clear(self._core.fence))
             silent = CommittedTurn(
@@ -308,8 +256,8 @@ class InputLane:
         self._core.run(works)
 
     def _end_stream(self) -> None:
-        """What the conversion still holds belongs to this turn; half a sample is no audio."""
-        tail = b"" if self._decoder is None else self._decoder.flush()
+        """What the conversion still holds belongs to this turn."""
+        tail = self._audio.flush()
         if tail:
             length_ms = duration_ms(len(tail), self._core.plugin.input_rate_hz)
             self._turn.buffered_ms += length_ms
@@ -357,7 +305,7 @@ class InputLane:
     def interrupt(self) -> None:
         """`input.cancel` and `barge_in`: drop open input, stop the answer, advance the epoch."""
         self._drop_open()
-        self._held.forgo_answers()
+        self._audio.held.forgo_answers()
         if not self._output.cancel("barge_in"):
             self._core.epoch += 1
             if self._output.cut_playback() is None:
@@ -365,13 +313,8 @@ class InputLane:
 
     def _drop_open(self) -> None:
         self._output.drop_draft()
-        was_converting = self._held.converting
-        if not self._held.drop_open():
+        if not self._audio.drop_open():
             return  # all that is heard belongs to a commit that waits its turn
-        if was_converting:
-            self._decoder = None  # another thread is at work with it
-        elif self._decoder is not None:
-            self._decoder.reset()
-        self._turn = OpenTurn()
+        self._begin_turn()
         self._overlap.forget()
         self._core.run(self._core.model.plan_clear(self._core.fence))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 from msgspec import UnsetType
@@ -13,12 +12,14 @@ from omniduplex.engine.duplex.model_events import (
     FunctionCall,
     ResponseAudio,
     ResponseEnded,
+    ResponseEvent,
     ResponseFailed,
     ResponseMetrics,
     ResponseText,
     Speak,
 )
 from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.drafts import Drafts
 from omniduplex.engine.duplex.session.effects import DropQueuedAudio
 from omniduplex.engine.duplex.session.endings import failure_details
 from omniduplex.engine.duplex.session.history import answer_item_id
@@ -40,27 +41,8 @@ from omniduplex.protocol.duplex import (
     ResponseOptions,
 )
 
-ResponseEvent = (
-    Speak
-    | ResponseText
-    | ResponseAudio
-    | FunctionCall
-    | ResponseMetrics
-    | ResponseEnded
-    | ResponseFailed
-)
 NO_OPTIONS = ResponseOptions()
 SPEAKS_BY_ITSELF = "this model decides by itself when to speak; it takes no response"
-
-
-@dataclass(slots=True)
-class Draft:
-    """An answer begun in secret while the user may still go on; its outputs wait here."""
-
-    key: str
-    transcript: str
-    history_version: int
-    held: list[ResponseEvent] = field(default_factory=list)
 
 
 class OutputLane:
@@ -69,7 +51,7 @@ class OutputLane:
     def __init__(self, core: SessionCore) -> None:
         self._core = core
         self.active: Response | None = None
-        self._draft: Draft | None = None
+        self._drafts = Drafts(core, lambda key, words: self._plan(key, self._usual(), words))
         self._deferred = False
         self._awaited: set[str] = set()
         """User items whose words the active response waits for."""
@@ -115,7 +97,7 @@ class OutputLane:
     @property
     def busy(self) -> bool:
         """Whether a response is active, or waits for something."""
-        return self.active is not None or self._deferred or self._draft is not None
+        return self.active is not None or self._deferred or self._drafts.begun
 
     def start(self, response: Wanted) -> bool:
         """Open a response and ask the model for it; false if the model speaks only by itself."""
@@ -184,38 +166,18 @@ class OutputLane:
 
     def draft(self, transcript: str) -> None:
         """The user may be done: begin the answer in secret."""
-        if self.active is not None:
-            return
-        version = self._core.history.version
-        if self._draft is not None:
-            if (self._draft.transcript, self._draft.history_version) == (transcript, version):
-                return
-            self.drop_draft()
-        key = self._core.new_id("answer")
-        works = self._plan(key, self._usual(), transcript)
-        if works is not None:
-            self._core.run(works)
-            self._draft = Draft(key, transcript, version)
+        if self.active is None:
+            self._drafts.begin(transcript)
 
     def drop_draft(self) -> None:
         """The user went on, or the answer is not wanted."""
-        if self._draft is not None:
-            draft, self._draft = self._draft, None
-            self._core.run(self._core.model.plan_cancel(self._core.fence, draft.key))
+        self._drafts.drop()
 
     def _promote(self, transcript: str) -> bool:
         """Show the draft as the answer if it answers just these words; else drop it."""
-        draft = self._draft
-        # The turn itself was added to the history after the draft was made: one change is due.
-        fresh = (
-            draft is not None
-            and draft.transcript == transcript
-            and draft.history_version + 1 == self._core.history.version
-        )
-        if draft is None or not fresh:
-            self.drop_draft()
+        draft = self._drafts.answering(transcript)
+        if draft is None:
             return False
-        self._draft = None
         self._open(self._new_response(draft.key, self._usual()))
         for event in draft.held:
             self.take(event)
@@ -225,8 +187,7 @@ class OutputLane:
 
     def take(self, event: ResponseEvent) -> None:
         """Show what the model made; output of a response that is not active is stale."""
-        if self._draft is not None and event.key == self._draft.key:
-            self._draft.held.append(event)
+        if self._drafts.hold(event):
             return
         if isinstance(event, Speak):
             self._speak_by_itself(event)
