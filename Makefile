@@ -14,7 +14,8 @@ PORT ?= 8000
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup run test check bench docs clean install-run install-dev assets chromium interop
+.PHONY: help setup run test check bench fuzz docs clean \
+	install-run install-dev install-fuzz assets chromium interop
 
 help: ## say what there is to make
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -40,6 +41,9 @@ bench: install-run assets ## latency and overhead, as JSON in out/
 	$(BIN)/omniduplex bench latency --json out/latency.json
 	$(BIN)/omniduplex bench overhead --json out/overhead.json
 
+fuzz: install-fuzz ## every decoder under a fuzzer for FUZZ_SECONDS (60), as JSON in out/
+	$(BIN)/python -m tests.fuzz.run
+
 docs: install-dev ## write docs/errors.md and docs/wire.md from the types
 	$(BIN)/python scripts/generate_docs.py
 
@@ -54,6 +58,9 @@ install-run:
 
 install-dev:
 	@scripts/install.sh local,dev
+
+install-fuzz:
+	@scripts/install.sh local,dev,fuzz
 
 assets:
 	@$(BIN)/omniduplex pull

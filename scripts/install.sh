@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Bring .venv to what pyproject.toml asks for:  scripts/install.sh EXTRAS   (local, or local,dev)
+# Bring .venv to what pyproject.toml asks for:  scripts/install.sh EXTRAS
+# EXTRAS is local, or local,dev which holds it, or local,dev,fuzz which does not count for others.
 #
 # The stamp of an install is the pyproject.toml that was installed, so when nothing changed the
 # whole script is a comparison of two files and pip is not started.
@@ -10,6 +11,7 @@ extras=$1
 venv=$PWD/.venv
 stamp=$venv/.installed-$extras
 full_stamp=$venv/.installed-local,dev
+[[ $extras == local ]] || full_stamp=$stamp
 
 # A virtual environment knows its folder by absolute path: one that was moved or copied, or whose
 # Python is gone or too old, is of no use.

@@ -41,6 +41,12 @@ def test_float_samples_past_full_scale_are_clipped() -> None:
     assert pcm.tolist() == [32767, 32767, -32768, -32768]
 
 
+def test_the_loudest_floats_are_clipped_without_an_overflow() -> None:
+    largest = float(np.finfo(np.float32).max)
+
+    assert float32_to_int16(np.array([largest, -largest], np.float32)) == b"\xff\x7f\x00\x80"
+
+
 def test_half_a_sample_is_refused() -> None:
     with pytest.raises(ValueError, match="multiple"):
         int16_to_float32(b"\0\0\0")

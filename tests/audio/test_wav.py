@@ -52,6 +52,23 @@ def test_a_wav_may_begin_before_its_end_is_known() -> None:
     assert len(endless_wav_header(22050)) == len(wav_bytes(b"", 22050))
 
 
+def changed(offset: int, new: bytes) -> io.BytesIO:
+    """A file of which some bytes are others."""
+    whole = wav_bytes(bytes(64), 16000)
+    return io.BytesIO(whole[:offset] + new + whole[offset + len(new) :])
+
+
+def test_a_chunk_larger_than_the_file_around_it_is_refused() -> None:
+    with pytest.raises(wave.Error, match="contradict"):
+        read_wav_file(changed(16, (2000).to_bytes(4, "little")))
+
+
+@pytest.mark.parametrize("bits", [33, 40, 64])
+def test_samples_wider_than_any_that_we_convert_are_refused(bits: int) -> None:
+    with pytest.raises(wave.Error, match="bits"):
+        read_wav_file(changed(34, bits.to_bytes(2, "little")))
+
+
 @given(st.binary(max_size=200).map(lambda data: data[: len(data) // 2 * 2]))
 def test_the_header_tells_the_size(pcm: bytes) -> None:
     with wave.open(io.BytesIO(wav_bytes(pcm, 22050))) as reader:

@@ -20,8 +20,9 @@ def int16_to_float32(pcm: bytes) -> NDArray[np.float32]:
 
 def float32_to_int16(samples: NDArray[np.float32]) -> bytes:
     """Nearest int16 of finite samples in [-1, 1]; louder ones are clipped."""
-    scaled: NDArray[np.float32] = np.rint(samples * np.float32(FULL_SCALE))
-    return scaled.clip(-32768.0, 32767.0).astype(INT16).tobytes()
+    # Clipped first: the largest floats have no room for another factor.
+    scaled: NDArray[np.float32] = np.rint(samples.clip(-1.0, 1.0) * np.float32(FULL_SCALE))
+    return np.minimum(scaled, 32767.0).astype(INT16).tobytes()
 
 
 def decode_f32le(data: bytes) -> NDArray[np.float32]:

@@ -13,6 +13,7 @@ from omniduplex.audio.pcm import INT16, SAMPLE_BYTES
 
 # What streaming writers put where a size is not known yet.
 _UNKNOWN_SIZE = 0xFFFFFFFF
+MAX_SAMPLE_BYTES = 4
 _INT32 = np.dtype(np.int32).newbyteorder("<")
 
 
@@ -28,9 +29,14 @@ def read_wav(path: str | Path) -> tuple[bytes, int]:
 
 def read_wav_file(file: IO[bytes]) -> tuple[bytes, int]:
     """What `read_wav` gives, from a file that is open or in memory."""
-    with wave.open(file, "rb") as reader:
-        width, channels, rate = reader.getsampwidth(), reader.getnchannels(), reader.getframerate()
-        data = reader.readframes(reader.getnframes())
+    try:
+        with wave.open(file, "rb") as reader:
+            width, channels = reader.getsampwidth(), reader.getnchannels()
+            rate, data = reader.getframerate(), reader.readframes(reader.getnframes())
+    except RuntimeError as error:  # how `wave` meets a chunk that lies about its size
+        raise wave.Error("the sizes of its chunks contradict each other") from error
+    if width > MAX_SAMPLE_BYTES:
+        raise wave.Error(f"samples of {8 * width} bits")
     # A file cut short may end inside a frame.
     data = data[: len(data) - len(data) % (width * channels)]
     if width == SAMPLE_BYTES and channels == 1:

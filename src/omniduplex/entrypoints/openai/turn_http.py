@@ -87,13 +87,18 @@ def _limited(request: Request) -> Request:
 
 
 async def read_json(request: Request, kind: type[Struct]) -> Struct:
-    """Read the body as JSON of this shape; unknown keys are ignored.
+    """Read the body as `parse_json` does."""
+    return parse_json(await request.body(), kind)
+
+
+def parse_json(body: bytes, kind: type[Struct]) -> Struct:
+    """Read JSON of this shape; unknown keys are ignored.
 
     Raises:
         RequestRefused: it is not.
     """
     try:
-        return msgspec.json.decode(await request.body(), type=kind)
+        return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
         message = str(error)
         found = _PATH.search(message)
