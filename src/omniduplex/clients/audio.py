@@ -41,6 +41,15 @@ def audio_data_url(data: bytes | Path, mime: str = "audio/wav") -> str:
     return _data_url(data, mime)
 
 
+def reference_audio_data_url(path: Path | str | None) -> str | None:
+    """A `data:` URL of a voice sample's WAV, `~` expanded; None for no sample.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    return None if path is None else audio_data_url(Path(path).expanduser())
+
+
 def image_data_url(data: bytes | Path, mime: str = "image/jpeg") -> str:
     """A `data:` URL of image bytes, or of a file's bytes."""
     return _data_url(data, mime)

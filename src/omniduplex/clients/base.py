@@ -20,6 +20,7 @@ from omniduplex.clients.reconnect import SessionResumer
 from omniduplex.clients.response import ResponseHandle
 from omniduplex.clients.subscription import Subscription
 from omniduplex.clients.transport import Transport
+from omniduplex.clients.units import MODEL_UNIT_MS
 from omniduplex.protocol.duplex import (
     AckPlayback,
     AppendAudio,
@@ -41,9 +42,6 @@ from omniduplex.protocol.duplex import (
 )
 
 E = TypeVar("E", bound=RealtimeEvent)
-
-# A model unit is one second of input; a camera frame rides the append that closes it.
-_MODEL_UNIT_MS = 1000
 
 
 class DuplexClientBase:
@@ -287,7 +285,7 @@ class DuplexClientBase:
     def _closes_model_unit(self, byte_count: int) -> bool:
         before = self._appended_ms
         after = before + duration_ms(self.config.input_audio, byte_count)
-        return int(after // _MODEL_UNIT_MS) > int(before // _MODEL_UNIT_MS)
+        return int(after // MODEL_UNIT_MS) > int(before // MODEL_UNIT_MS)
 
 
 def _paired(main: Sequence[str], stacked: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
 from omniduplex.clients.audio import delta_format, duration_ms
@@ -13,9 +13,9 @@ from omniduplex.clients.subscription import Subscription
 from omniduplex.clients.timing import (
     Arrival,
     GlobalTimingSummary,
-    Origin,
     TimingSummary,
     global_timing_summary,
+    origin_of,
     responses_of,
     timing_summary,
 )
@@ -78,15 +78,15 @@ class EventCollector:
         """Every error event."""
         return [event for event in self.events if isinstance(event, ErrorEvent)]
 
-    def audio_bytes(self, response_id: str | None = None) -> int:
-        """Bytes of audio of one response, or of all."""
+    def audio_bytes(self, response_id: str | None = None) -> bytes:
+        """The audio of one response, or of all, one behind the other."""
         if response_id is not None:
-            return len(self.response_audio.get(response_id, b""))
-        return sum(map(len, self.response_audio.values()))
+            return bytes(self.response_audio.get(response_id, b""))
+        return b"".join(self.response_audio.values())
 
     def audio_ms(self, response_id: str) -> float:
         """How long a response's audio lasts."""
-        return duration_ms(self.output_format, self.audio_bytes(response_id))
+        return duration_ms(self.output_format, len(self.response_audio.get(response_id, b"")))
 
     def response_text(self, response_id: str) -> str:
         """A response's words, of its audio or its text."""
@@ -114,13 +114,13 @@ class EventCollector:
         after_s: float,
         input_committed_at_s: float | None = None,
         response_id: str | None = None,
-        measurement_origin: str | None = None,
+        measurement_origin: str | Mapping[str, str] | None = None,
     ) -> TimingSummary:
         """Latencies of one response, by default the first with events at or after `after_s`.
 
-        They count from `input_committed_at_s`, or from `after_s` where that is not given;
-        `measurement_origin` names the moment for the reader. All moments are in s on this
-        collector's clock.
+        They count from `input_committed_at_s`, or from `after_s` where that is not given, and then
+        the server's own figures go first; `measurement_origin` names the moment for the reader, one
+        name for all latencies or a name for each. All moments are in s on this collector's clock.
         """
         arrivals = self._arrivals(after_s)
         if response_id is None:
@@ -128,7 +128,7 @@ class EventCollector:
         return timing_summary(
             arrivals,
             response_id,
-            _origin(after_s, input_committed_at_s, measurement_origin),
+            origin_of(after_s, input_committed_at_s, measurement_origin),
             committed_at_s=input_committed_at_s,
             output=self.output_format,
         )
@@ -138,10 +138,10 @@ class EventCollector:
         *,
         after_s: float,
         input_committed_at_s: float | None = None,
-        measurement_origin: str | None = None,
+        measurement_origin: str | Mapping[str, str] | None = None,
     ) -> GlobalTimingSummary:
         """Latencies of all responses at or after `after_s` taken together."""
-        origin = _origin(after_s, input_committed_at_s, measurement_origin)
+        origin = origin_of(after_s, input_committed_at_s, measurement_origin)
         return global_timing_summary(self._arrivals(after_s), origin, output=self.output_format)
 
     @property
@@ -173,9 +173,3 @@ async def acknowledge_collected_playback(
     """Report all audio that the collector holds as heard to its end."""
     for response_id in collector.response_audio:
         await client.ack_playback(collector.audio_ms(response_id), response_id=response_id)
-
-
-def _origin(after_s: float, committed_at_s: float | None, name: str | None) -> Origin:
-    if committed_at_s is None:
-        return Origin(after_s, name or "after_s")
-    return Origin(committed_at_s, name or "input_committed")

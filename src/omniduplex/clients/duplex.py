@@ -6,12 +6,14 @@ from omniduplex.clients.audio import (
     duration_ms,
     image_data_url,
     read_pcm16_wav,
+    reference_audio_data_url,
     write_pcm16_wav,
 )
 from omniduplex.clients.base import DuplexClientBase
-from omniduplex.clients.clock import Clock, MonotonicClock
+from omniduplex.clients.clock import Clock, MonotonicClock, wait_for_condition
 from omniduplex.clients.collector import EventCollector, acknowledge_collected_playback
 from omniduplex.clients.config import SessionConfig
+from omniduplex.clients.duplex_trace import DuplexTrace
 from omniduplex.clients.errors import (
     DuplexClientError,
     DuplexConnectionError,
@@ -24,10 +26,18 @@ from omniduplex.clients.playback import RealTimePlayer
 from omniduplex.clients.reconnect import ConnectionResumed, ReconnectPolicy, ResumeCredentials
 from omniduplex.clients.response import ResponseHandle
 from omniduplex.clients.subscription import Subscription
+from omniduplex.clients.timing import summarize_session_request_metrics
 from omniduplex.clients.transport import Transport
+from omniduplex.clients.units import (
+    chunk_period_ms,
+    duplex_unit_boundary_ms,
+    has_residual_model_unit,
+)
 from omniduplex.clients.websocket import DuplexClient, build_realtime_url
+from omniduplex.protocol.duplex import AudioFormat
 
 __all__ = [
+    "AudioFormat",
     "Clock",
     "ConnectionResumed",
     "DuplexClient",
@@ -36,6 +46,7 @@ __all__ = [
     "DuplexConnectionError",
     "DuplexProtocolError",
     "DuplexSessionClosedError",
+    "DuplexTrace",
     "EventCollector",
     "InlineDuplexClient",
     "MonotonicClock",
@@ -51,9 +62,15 @@ __all__ = [
     "audio_data_url",
     "build_realtime_url",
     "bytes_for_ms",
+    "chunk_period_ms",
+    "duplex_unit_boundary_ms",
     "duration_ms",
+    "has_residual_model_unit",
     "image_data_url",
     "read_pcm16_wav",
+    "reference_audio_data_url",
+    "summarize_session_request_metrics",
+    "wait_for_condition",
     "wire_type",
     "write_pcm16_wav",
 ]

@@ -10,6 +10,7 @@ import msgspec
 from omniduplex.clients.base import DuplexClientBase
 from omniduplex.clients.clock import Clock, MonotonicClock
 from omniduplex.clients.config import SessionConfig
+from omniduplex.clients.duplex_trace import DuplexTrace, traced
 from omniduplex.clients.errors import DuplexConnectionError, DuplexProtocolError
 from omniduplex.clients.events import ServerEvent
 from omniduplex.clients.transport import Transport
@@ -65,10 +66,11 @@ class InlineDuplexClient(DuplexClientBase):
         model: str,
         config: SessionConfig = SessionConfig(),  # noqa: B008 - frozen
         handshake_timeout_s: float = 30.0,
+        trace: DuplexTrace | None = None,
         clock: Clock | None = None,
     ) -> None:
         super().__init__(
-            InlineTransport(omni, model),
+            traced(InlineTransport(omni, model), trace),
             model=model,
             config=config,
             handshake_timeout_s=handshake_timeout_s,

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypedDict
 
 from omniduplex.clients.audio import delta_format, duration_ms
 from omniduplex.clients.events import ServerEvent
+from omniduplex.clients.stage_timing import (
+    IntervalSummary,
+    interval_summary,
+    reported_request_metrics,
+    stage_summaries,
+    token_summary,
+)
 from omniduplex.protocol.duplex import (
     AudioDelta,
     AudioFormat,
     ResponseCreated,
-    ResponseDone,
     TextDelta,
     TranscriptDelta,
+    UnknownEvent,
 )
 
 CLIENT_CLOCK = "client_monotonic_receive"
-STAGE_METRICS = "metadata.omniduplex.stage_metrics"
-# Names of wire contract, section 12, for what stages report under names of their own, in s.
-_CONTRACT_NAMES = {"llm_first_token_s": "ttft_ms", "tts_first_s": "ttfp_ms"}
-_TOKEN_METRICS = frozenset({"ttft_ms", "tpot_ms", "itls_ms", "output_token_count"})
 
 
 class Arrival(NamedTuple):
@@ -32,10 +36,25 @@ class Arrival(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """The moment from which latencies count, in s on the collector's clock, and its name."""
+    """The moment from which latencies count, in s on the collector's clock, and its name.
+
+    `names` has the name for each latency. `chosen` tells a caller's moment from a default.
+    """
 
     at_s: float
-    name: str
+    names: Mapping[str, str]
+    chosen: bool
+
+
+def origin_of(
+    after_s: float, committed_at_s: float | None, name: str | Mapping[str, str] | None
+) -> Origin:
+    """The commit, or else the moment that the caller looks from."""
+    committed = committed_at_s is not None
+    name = name or ("input_committed" if committed else "after_s")
+    names = {"ttft": name, "ttfp": name} if isinstance(name, str) else name
+    at_s = after_s if committed_at_s is None else committed_at_s
+    return Origin(at_s, names, chosen=committed)
 
 
 class AudioOutput(TypedDict):
@@ -45,8 +64,8 @@ class AudioOutput(TypedDict):
     chunk_count: int
     response_created_to_first_audio_ms: float | None
     commit_to_first_audio_ms: float | None
-    inter_chunk_interval_ms: list[float]
-    chunk_duration_ms: list[float]
+    inter_chunk_interval_ms: IntervalSummary
+    chunk_duration_ms: IntervalSummary
     max_chunk_gap_ms: float | None
 
 
@@ -65,7 +84,8 @@ class GlobalTimingSummary(TypedDict):
 class RequestMetrics(TypedDict):
     """Latencies of one response; durations in ms, `tpot_ms` by the stage that writes text.
 
-    `audio_generation_ms` is from the origin to the last audio.
+    `audio_generation_ms` is from the origin to the last audio. The first two are the server's own
+    where it reported them and the caller named no moment; `measurement_origin` tells.
     """
 
     source: str
@@ -87,6 +107,16 @@ class TimingSummary(TypedDict):
     stage0_tokens: dict[str, Any]
     audio_output: AudioOutput
     request_metrics: RequestMetrics
+
+
+class SessionSummary(TypedDict):
+    """Means over the turns of a session; None where no turn has the metric."""
+
+    session_id: str | None
+    audio_turn_count: int
+    mean_ttft_ms: float | None
+    mean_ttfp_ms: float | None
+    mean_rtf: float | None
 
 
 class _Moments(NamedTuple):
@@ -121,36 +151,40 @@ def timing_summary(
     output: AudioFormat,
 ) -> TimingSummary:
     """Summarise one response; with None, or one that nothing came of, there is nothing to say."""
-    own = [arrival for arrival in arrivals if _response_id(arrival.event) == response_id]
-    moments = _moments(own if response_id is not None else (), output)
-    stages = _stages(own)
+    own = [one for one in arrivals if response_id and _response_id(one.event) == response_id]
+    moments = _moments(own, output)
+    events = [one.event for one in own]
+    stages = stage_summaries(events)
     created_to_audio = _ms_between(moments.created_at, moments.first_audio_at)
     gaps = [(later - earlier) * 1000 for earlier, later in pairwise(moments.audio_at)]
     tpot_ms = next((stage["tpot_ms"] for stage in stages.values() if "tpot_ms" in stage), None)
+    metrics = RequestMetrics(
+        source=CLIENT_CLOCK,
+        measurement_origin=_origins(origin, tpot_ms),
+        ttft_ms=_ms_between(origin.at_s, moments.text_at),
+        ttfp_ms=_ms_between(origin.at_s, moments.first_audio_at),
+        audio_generation_ms=_ms_between(origin.at_s, moments.last_audio_at),
+        audio_duration_ms=sum(moments.chunks_ms),
+        tpot_ms=tpot_ms,
+        response_created_to_first_text_ms=_ms_between(moments.created_at, moments.text_at),
+        response_created_to_first_audio_ms=created_to_audio,
+    )
+    if not origin.chosen:
+        metrics = _as_the_server_saw(metrics, reported_request_metrics(events))
     return TimingSummary(
         response_id=response_id,
         stages=stages,
-        stage0_tokens=_token_metrics(stages.get("0", {})),
+        stage0_tokens=token_summary(stages),
         audio_output=AudioOutput(
             source=CLIENT_CLOCK,
             chunk_count=len(moments.audio_at),
             response_created_to_first_audio_ms=created_to_audio,
             commit_to_first_audio_ms=_ms_between(committed_at_s, moments.first_audio_at),
-            inter_chunk_interval_ms=gaps,
-            chunk_duration_ms=moments.chunks_ms,
-            max_chunk_gap_ms=max(gaps, default=None),
+            inter_chunk_interval_ms=interval_summary(gaps),
+            chunk_duration_ms=interval_summary(moments.chunks_ms),
+            max_chunk_gap_ms=round(max(gaps), 3) if gaps else None,
         ),
-        request_metrics=RequestMetrics(
-            source=CLIENT_CLOCK,
-            measurement_origin=_origins(origin, tpot_ms),
-            ttft_ms=_ms_between(origin.at_s, moments.text_at),
-            ttfp_ms=_ms_between(origin.at_s, moments.first_audio_at),
-            audio_generation_ms=_ms_between(origin.at_s, moments.last_audio_at),
-            audio_duration_ms=sum(moments.chunks_ms),
-            tpot_ms=tpot_ms,
-            response_created_to_first_text_ms=_ms_between(moments.created_at, moments.text_at),
-            response_created_to_first_audio_ms=created_to_audio,
-        ),
+        request_metrics=metrics,
     )
 
 
@@ -167,6 +201,22 @@ def global_timing_summary(
         ttfp_ms=_ms_between(origin.at_s, moments.first_audio_at),
         audio_generation_ms=_ms_between(origin.at_s, moments.last_audio_at),
         audio_duration_ms=sum(moments.chunks_ms),
+    )
+
+
+def summarize_session_request_metrics(
+    request_metrics: Sequence[Mapping[str, Any]], *, session_id: str | None
+) -> SessionSummary:
+    """Average the `request_metrics` of a session's turns, one entry for each that made audio.
+
+    A caller that wants `mean_rtf` adds an `rtf` to each; what an entry lacks does not count.
+    """
+    return SessionSummary(
+        session_id=session_id,
+        audio_turn_count=len(request_metrics),
+        mean_ttft_ms=_mean((turn.get("ttft_ms") for turn in request_metrics), 3),
+        mean_ttfp_ms=_mean((turn.get("ttfp_ms") for turn in request_metrics), 3),
+        mean_rtf=_mean((turn.get("rtf") for turn in request_metrics), 6),
     )
 
 
@@ -189,43 +239,33 @@ def _moments(arrivals: Iterable[Arrival], output: AudioFormat) -> _Moments:
 
 
 def _response_id(event: ServerEvent) -> str | None:
-    found = getattr(event, "response_id", None)
+    if isinstance(event, UnknownEvent):
+        found = event.raw.get("response_id")
+    else:
+        found = getattr(event, "response_id", None)
     return found if isinstance(found, str) else None
 
 
-def _stages(arrivals: Iterable[Arrival]) -> dict[str, dict[str, Any]]:
-    done = next((one.event for one in arrivals if isinstance(one.event, ResponseDone)), None)
-    metadata = done.response.metadata if done is not None else None
-    runtime = (metadata or {}).get("omniduplex")
-    reported = runtime.get("stage_metrics") if isinstance(runtime, dict) else None
-    if not isinstance(reported, dict):
-        return {}
-    return {
-        stage: {"source": STAGE_METRICS, **_named_by_contract(metrics)}
-        for stage, metrics in reported.items()
-        if isinstance(metrics, dict)
-    }
-
-
-def _named_by_contract(metrics: dict[str, Any]) -> dict[str, Any]:
-    """What the stage reported, and once more by the contract's names where it has some."""
-    named = dict(metrics)
-    for name, contract_name in _CONTRACT_NAMES.items():
-        if isinstance(metrics.get(name), int | float):
-            named[contract_name] = metrics[name] * 1000
-    if "units" in metrics:
-        named["output_unit_count"] = int(metrics["units"])
-    return named
-
-
-def _token_metrics(stage: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in stage.items() if name in _TOKEN_METRICS}
-
-
 def _origins(origin: Origin, tpot_ms: float | None) -> dict[str, str]:
-    origins = {"ttft": origin.name, "ttfp": origin.name}
-    return origins if tpot_ms is None else {**origins, "tpot": "first_token"}
+    origins = dict(origin.names)
+    return origins if tpot_ms is None else {"tpot": "first_token", **origins}
+
+
+def _as_the_server_saw(metrics: RequestMetrics, reported: Mapping[str, Any]) -> RequestMetrics:
+    """The first outputs by the server's own measure, where it has one, and its origin."""
+    origins = reported.get("measurement_origin")
+    for latency in ("ttft", "ttfp"):
+        found = reported.get(f"{latency}_ms")
+        if isinstance(found, int | float) and isinstance(origins, Mapping) and latency in origins:
+            metrics[f"{latency}_ms"] = found  # type: ignore[literal-required]
+            metrics["measurement_origin"][latency] = str(origins[latency])
+    return metrics
+
+
+def _mean(values: Iterable[object], digits: int) -> float | None:
+    numbers = [float(value) for value in values if isinstance(value, int | float)]
+    return round(statistics.fmean(numbers), digits) if numbers else None
 
 
 def _ms_between(start_s: float | None, end_s: float | None) -> float | None:
-    return None if start_s is None or end_s is None else (end_s - start_s) * 1000
+    return None if start_s is None or end_s is None else round((end_s - start_s) * 1000, 3)

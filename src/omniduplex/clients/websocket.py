@@ -21,6 +21,7 @@ from websockets.exceptions import (
 from omniduplex.clients.base import DuplexClientBase
 from omniduplex.clients.clock import Clock, MonotonicClock
 from omniduplex.clients.config import SessionConfig
+from omniduplex.clients.duplex_trace import DuplexTrace, traced
 from omniduplex.clients.errors import (
     DuplexConnectionError,
     DuplexProtocolError,
@@ -64,6 +65,7 @@ class DuplexClient(DuplexClientBase):
         handshake_timeout_s: seconds from a connection's start to the session.
         api_key: the server's key, sent as a bearer token; a `connect` of your own sends its own.
         connect: makes the WebSocket for the final URL, to add headers, TLS or a proxy.
+        trace: notes every message, for one client.
         clock: paces `stream_pcm`, heartbeats, acknowledgements and the waits between attempts.
         rng: spreads these waits, so that clients that were cut off together do not come together.
     """
@@ -79,12 +81,14 @@ class DuplexClient(DuplexClientBase):
         handshake_timeout_s: float = 30.0,
         api_key: str | None = None,
         connect: Callable[[str], Awaitable[WebSocket]] | None = None,
+        trace: DuplexTrace | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self.url = build_realtime_url(url, model)
         clock = clock or MonotonicClock()
-        transport = WebSocketTransport(self.url, connect or partial(_connect, api_key=api_key))
+        connect = connect or partial(_connect, api_key=api_key)
+        transport = traced(WebSocketTransport(self.url, connect), trace)
         self._resumer = SessionResumer(
             transport,
             reconnect or ReconnectPolicy(max_attempts=1),
@@ -114,6 +118,7 @@ class DuplexClient(DuplexClientBase):
         handshake_timeout_s: float = 30.0,
         api_key: str | None = None,
         connect: Callable[[str], Awaitable[WebSocket]] | None = None,
+        trace: DuplexTrace | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> Self:
@@ -132,6 +137,7 @@ class DuplexClient(DuplexClientBase):
             handshake_timeout_s=handshake_timeout_s,
             api_key=api_key,
             connect=connect,
+            trace=trace,
             clock=clock,
             rng=rng,
         )
