@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET
 
+from omniduplex.engine.conversation.history import HistoryEntry
 from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.engine.duplex.session.history import HistoryEntry
 from omniduplex.protocol.duplex import (
     ERROR_KINDS,
     AudioUrlPart,

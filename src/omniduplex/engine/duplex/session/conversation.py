@@ -5,12 +5,11 @@ from __future__ import annotations
 import msgspec
 from msgspec import UnsetType
 
+from omniduplex.engine.conversation.history import HistoryEntry, answer_item_id, response_id_of
 from omniduplex.engine.duplex.session.commit_fanout import commit_item
 from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.engine.duplex.session.history import HistoryEntry, answer_item_id, response_id_of
 from omniduplex.engine.duplex.session.inputs import AudioReady
 from omniduplex.engine.duplex.session.item_audio import ItemAudio
-from omniduplex.engine.duplex.session.new_items import ItemReader
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import heard_text
 from omniduplex.protocol.duplex import (
@@ -38,7 +37,6 @@ class Conversation:
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
-        self._reader = ItemReader(core)
         self._audio = ItemAudio(core)
 
     # -- items ------------------------------------------------------------------------------
@@ -50,7 +48,7 @@ class Conversation:
             DuplexError: as `ItemReader.read` and `History.add`; `input_backpressure`.
         """
         core = self._core
-        new = self._reader.read(command.item, "item", among=core.history)
+        new = core.item_reader().read(command.item, "item", among=core.history)
         if core.history.is_taken(new.item.id):
             message = f"the id {new.item.id!r} is taken"
             raise DuplexError("item_create_duplicate_item_id", message, param="item.id")

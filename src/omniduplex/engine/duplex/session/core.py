@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from msgspec import UNSET
 
 from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
+from omniduplex.engine.conversation.history import History
+from omniduplex.engine.conversation.new_items import ItemReader
+from omniduplex.engine.conversation.response_options import Wanted, read_options
 from omniduplex.engine.duplex.contracts import DuplexFence, StageWork
 from omniduplex.engine.duplex.plugin import DuplexModelPlugin, DuplexModelSessionState
 from omniduplex.engine.duplex.session.effects import Effect, Emit
-from omniduplex.engine.duplex.session.history import History
 from omniduplex.engine.duplex.session.idle_timeout import IdleTimeout
 from omniduplex.engine.duplex.session.lease import DuplexLease
 from omniduplex.engine.duplex.session.loudspeaker import Loudspeaker
@@ -23,6 +25,7 @@ from omniduplex.protocol.duplex import (
     DuplexSessionConfig,
     RateLimit,
     RateLimitsUpdated,
+    ResponseOptions,
     SessionState,
     TurnState,
     error_event,
@@ -76,6 +79,21 @@ class SessionCore:
     def fence(self) -> DuplexFence:
         """The fence that new work is submitted under."""
         return DuplexFence(self.session_id, self.epoch, self.turn_id)
+
+    def item_reader(self) -> ItemReader:
+        """What reads a client's items now."""
+        return ItemReader(
+            history=self.history,
+            new_id=self.new_id,
+            input_format=self.config.input_format,
+            takes_audio=self.plugin.recognises_items,
+            takes_images=self.capabilities.supports_image_input,
+        )
+
+    def wanted(self, options: ResponseOptions) -> Wanted:
+        """A response as its options and the session ask for it; raises as `read_options`."""
+        refused = self.plugin.refused_options
+        return read_options(options, self.config, self.item_reader(), refused=refused)
 
     def new_ticket(self) -> int:
         """A number for work off the loop, never given before."""

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import UnsetType
 
+from omniduplex.engine.conversation.history import answer_item_id
+from omniduplex.engine.conversation.response_options import Wanted
 from omniduplex.engine.duplex.contracts import StageWork
 from omniduplex.engine.duplex.model_events import (
     FunctionCall,
@@ -22,15 +24,10 @@ from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.drafts import Drafts
 from omniduplex.engine.duplex.session.effects import DropQueuedAudio
 from omniduplex.engine.duplex.session.endings import failure_details
-from omniduplex.engine.duplex.session.history import answer_item_id
+from omniduplex.engine.duplex.session.offers import check_there_is_speech
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import build_prompt
 from omniduplex.engine.duplex.session.response import Response
-from omniduplex.engine.duplex.session.response_options import (
-    Wanted,
-    check_there_is_speech,
-    wanted,
-)
 from omniduplex.protocol.duplex import (
     CancelResponse,
     ClearOutputAudio,
@@ -70,7 +67,7 @@ class OutputLane:
                 "response_already_active",
                 f"response {self.active.response_id} is active in this conversation",
             )
-        response = wanted(self._core, options)
+        response = self._core.wanted(options)
         check_there_is_speech(self._core, response)
         if not self.start(response):
             raise DuplexError("unsupported", SPEAKS_BY_ITSELF)
@@ -92,7 +89,7 @@ class OutputLane:
 
     def _usual(self) -> Wanted:
         """A response that nobody asked anything special of."""
-        return wanted(self._core, NO_OPTIONS)
+        return self._core.wanted(NO_OPTIONS)
 
     @property
     def busy(self) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from omniduplex.engine.duplex.session.history import HistoryEntry, message_text
+from omniduplex.engine.conversation.history import HistoryEntry, message_text
+from omniduplex.engine.conversation.response_options import Wanted
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackLedger
-from omniduplex.engine.duplex.session.response_options import Wanted
 from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
 from omniduplex.engine.turns import TurnToolCall
 from omniduplex.protocol.duplex import Item

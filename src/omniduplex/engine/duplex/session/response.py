@@ -8,13 +8,13 @@ import msgspec
 
 from omniduplex.audio.pcm import duration_ms
 from omniduplex.audio.stream import OutputEncoder
+from omniduplex.engine.conversation.history import HistoryEntry, SpokenText, answer_item_id
+from omniduplex.engine.conversation.response_options import Wanted
 from omniduplex.engine.duplex.model_events import FunctionCall, ResponseAudio
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.endings import Ending, item_status, status_details
-from omniduplex.engine.duplex.session.history import HistoryEntry, SpokenText, answer_item_id
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import heard_text
-from omniduplex.engine.duplex.session.response_options import Wanted
 from omniduplex.protocol.duplex import (
     AudioDelta,
     AudioDone,

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.engine.duplex.session.history import HistoryEntry
-from omniduplex.engine.duplex.session.new_items import ItemReader
+from omniduplex.engine.conversation.history import HistoryEntry
+from omniduplex.engine.conversation.new_items import ItemReader
 from omniduplex.protocol.duplex import (
     AudioFormat,
     DuplexError,
+    DuplexSessionConfig,
     ItemInput,
     Modality,
     OutputAudioPatch,
@@ -52,14 +52,19 @@ class _AudioOptions(msgspec.Struct, frozen=True):
     output: OutputAudioPatch = OutputAudioPatch()
 
 
-def wanted(core: SessionCore, options: ResponseOptions) -> Wanted:
-    """Read the options of a response.
+def read_options(
+    options: ResponseOptions,
+    config: DuplexSessionConfig,
+    reader: ItemReader,
+    *,
+    refused: Iterable[str] = (),
+) -> Wanted:
+    """Read the options of a response; `refused` are those that its model cannot follow.
 
     Raises:
         DuplexError: for the first that cannot be, by its name.
     """
-    config = core.config
-    _refuse_what_the_model_cannot(core, options)
+    _refuse_what_the_model_cannot(options, refused)
     if options.conversation not in (None, "auto", "none"):
         message = "conversation is auto or none"
         raise DuplexError("bad_event", message, param="response.conversation")
@@ -88,42 +93,12 @@ def wanted(core: SessionCore, options: ResponseOptions) -> Wanted:
         ),
         metadata=_metadata(options, limited=config.dialect.is_openai),
         in_history=options.conversation != "none",
-        input=None if options.input is None else _input(core, options.input),
+        input=None if options.input is None else _input(reader, options.input),
     )
 
 
-def check_there_is_speech(core: SessionCore, response: Wanted) -> None:
-    """A model that answers speech needs some.
-
-    Raises:
-        DuplexError: `response_create_without_input`, `text_only_turn_unsupported`.
-    """
-    if core.capabilities.supports_text_only_turn:
-        return
-    entries = _unanswered(core.history) if response.input is None else response.input
-    asked = [entry.item for entry in entries if entry.item.type == "function_call_output"]
-    asked += [entry.item for entry in entries if entry.item.role == "user"]
-    if not asked:
-        message = "there is nothing to answer: append and commit audio"
-        raise DuplexError("response_create_without_input", message)
-    for item in asked:
-        parts = item.content or ()
-        if item.type != "message" or any(part.type == "input_audio" for part in parts):
-            return
-    raise DuplexError("text_only_turn_unsupported", "this model answers speech, not text alone")
-
-
-def _unanswered(entries: Iterable[HistoryEntry]) -> list[HistoryEntry]:
-    found: list[HistoryEntry] = []
-    for entry in entries:
-        if entry.item.role == "assistant":
-            found.clear()
-        found.append(entry)
-    return found
-
-
-def _refuse_what_the_model_cannot(core: SessionCore, options: ResponseOptions) -> None:
-    for name in sorted(core.plugin.refused_options):
+def _refuse_what_the_model_cannot(options: ResponseOptions, refused: Iterable[str]) -> None:
+    for name in sorted(refused):
         if getattr(options, name) is not None:
             raise DuplexError(
                 "unsupported_native_response_options",
@@ -197,14 +172,16 @@ def _metadata(options: ResponseOptions, *, limited: bool) -> dict[str, Any] | No
     return given
 
 
-def _input(core: SessionCore, given: tuple[ItemInput, ...]) -> tuple[HistoryEntry, ...]:
-    return tuple(_entry(core, item, f"response.input[{index}]") for index, item in enumerate(given))
+def _input(reader: ItemReader, given: tuple[ItemInput, ...]) -> tuple[HistoryEntry, ...]:
+    return tuple(
+        _entry(reader, item, f"response.input[{index}]") for index, item in enumerate(given)
+    )
 
 
-def _entry(core: SessionCore, given: ItemInput, where: str) -> HistoryEntry:
+def _entry(reader: ItemReader, given: ItemInput, where: str) -> HistoryEntry:
     if given.type == "item_reference":
-        return core.history.find(given.id or "", param=f"{where}.id")
-    read = ItemReader(core).read(given, where, among=None)
+        return reader.history.find(given.id or "", param=f"{where}.id")
+    read = reader.read(given, where, among=None)
     if read.sounds:
         index = next(iter(read.sounds))
         raise DuplexError(

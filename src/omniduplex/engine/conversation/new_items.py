@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import msgspec
 from msgspec import UNSET
 
-from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.engine.duplex.session.history import HistoryEntry, text_size
-from omniduplex.protocol.duplex import ContentPart, DuplexError, Item, ItemInput
+from omniduplex.engine.conversation.history import History, HistoryEntry, text_size
+from omniduplex.protocol.duplex import AudioFormat, ContentPart, DuplexError, Item, ItemInput
 
 ROLE_PARTS = {
     "user": {"input_text", "input_audio", "input_image", "text"},
@@ -38,11 +37,18 @@ class NewItem:
     sounds: dict[int, bytes] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ItemReader:
-    """Checks items against what the session and its model can take."""
+    """Checks items against the conversation that they come into and what its model takes.
 
-    def __init__(self, core: SessionCore) -> None:
-        self._core = core
+    `new_id` makes an id that was never used from a prefix such as `item`.
+    """
+
+    history: History
+    new_id: Callable[[str], str]
+    input_format: AudioFormat
+    takes_audio: bool
+    takes_images: bool
 
     def read(
         self, given: ItemInput, where: str, *, among: Iterable[HistoryEntry] | None
@@ -58,13 +64,13 @@ class ItemReader:
         if size > MAX_ITEM_CHARS + _image_chars(given.content):
             message = f"an item holds at most {MAX_ITEM_CHARS} characters of text"
             raise DuplexError("bad_event", message, param=where)
-        if self._core.history.chars + size > MAX_CONVERSATION_CHARS:
+        if self.history.chars + size > MAX_CONVERSATION_CHARS:
             message = f"a conversation holds at most {MAX_CONVERSATION_CHARS} characters"
             raise DuplexError("input_backpressure", message, param=where)
         return new
 
     def _read(self, given: ItemInput, where: str, among: Iterable[HistoryEntry] | None) -> NewItem:
-        item_id = given.id or self._core.new_id("item")
+        item_id = given.id or self.new_id("item")
         match given.type:
             case "message":
                 return self._message(item_id, given, where)
@@ -107,16 +113,16 @@ class ItemReader:
         if part.audio is UNSET:
             message = "audio in an item needs its bytes or a transcript"
             raise DuplexError("bad_event", message, param=f"{at}.audio")
-        if not self._core.plugin.recognises_items:
+        if not self.takes_audio:
             message = "this model takes audio by input_audio_buffer.append alone"
             raise DuplexError("unsupported", message, param=f"{at}.audio")
-        if not part.audio or len(part.audio) % self._core.config.input_format.bytes_per_sample:
+        if not part.audio or len(part.audio) % self.input_format.bytes_per_sample:
             message = "the audio is empty, or ends inside a sample of the input format"
             raise DuplexError("bad_audio", message, param=f"{at}.audio")
         return part.audio
 
     def _check_image(self, part: ContentPart, at: str) -> None:
-        if not self._core.capabilities.supports_image_input:
+        if not self.takes_images:
             raise DuplexError("unsupported", "this model takes no images", param=f"{at}.type")
         url = part.image_url
         if url is UNSET or (len(url) <= MAX_IMAGE_CHARS and not _IMAGE.match(url)):
@@ -127,7 +133,7 @@ class ItemReader:
         urls = _images(given.content)
         if not urls:
             return
-        for entry in self._core.history:
+        for entry in self.history:
             urls += _images(entry.item.content or ())
         if len(urls) > MAX_IMAGES or sum(map(len, urls)) > MAX_IMAGE_CHARS:
             message = f"a conversation has at most {MAX_IMAGES} images of 4 MiB in all"
