@@ -141,6 +141,13 @@ def test_a_lone_surrogate_is_not_text(text: str) -> None:
     assert refusal.value.code == "invalid_json"
 
 
+def test_a_number_beyond_all_bounds_that_is_said_again_before_a_text_that_is_none() -> None:
+    refusal = outcome(b'{"type":"nonsense","a":1e999,"b":"\xef","a":1,"event_id":"e"}')
+
+    assert isinstance(refusal, DuplexError)
+    assert refusal.code == "bad_event"
+
+
 def test_nesting_without_end_is_refused() -> None:
     deep = "[" * 100_000 + "]" * 100_000
     for raw in (deep, f'{{"type":"response.create","response":{{"metadata":{{"a":{deep}}}}}}}'):

@@ -212,6 +212,8 @@ def _number_refusal(raw: str | bytes, reason: str) -> DuplexError:
         except msgspec.ValidationError:
             refusal.param = _quote(name)
             return refusal
+        except _INVALID_JSON:  # a text further on that is none, which the number hid
+            return refusal
     return refusal
 
 
