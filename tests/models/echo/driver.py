@@ -21,7 +21,7 @@ from omniduplex.stages.messages import StageAbort, StageMessage, StageOutput
 
 EventT = TypeVar("EventT")
 ALL_AT_ONCE = EchoOptions()
-CONFIG = DuplexSessionConfig(model="omniduplex/echo")
+CONFIG = DuplexSessionConfig(model="omniduplex/echo", auto_response=True)
 
 
 def echo_pipeline(options: EchoOptions = ALL_AT_ONCE) -> PipelineConfig:

@@ -80,7 +80,7 @@ class Conversation:
     """A session's state over the stages of the deploy file, without a session around it."""
 
     def __init__(self, plugin: LocalDuplexPlugin) -> None:
-        self.config = DuplexSessionConfig(model="omniduplex/local")
+        self.config = DuplexSessionConfig(model="omniduplex/local", auto_response=True)
         self.state = plugin.create_session_state("s", self.config)
         self.stages: list[StageClient] = []
         self._events: asyncio.Queue[ModelEvent] = asyncio.Queue()

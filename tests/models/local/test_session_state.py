@@ -60,7 +60,7 @@ LATER = DuplexFence("s", 5, 1)
 EAR = OPENED.request_id("stage0")
 WRITING = LATER.request_id("stage0-key")
 SPEAKING = LATER.request_id("stage1-key")
-CONFIG = DuplexSessionConfig(model="omniduplex/local")
+CONFIG = DuplexSessionConfig(model="omniduplex/local", auto_response=True)
 PROMPT = ResponsePrompt(instructions=None, messages=(PromptMessage(role="user", text="Hello?"),))
 BEGINNING = ResponsePrompt(instructions=CONFIG.instructions, messages=())
 TEXT_PROMPT = ResponsePrompt(instructions=None, messages=(), speak=False)
@@ -130,7 +130,7 @@ def test_new_instructions_are_read_before_there_is_a_question(state: LocalSessio
 
 
 def test_orders_go_to_the_ear(state: LocalSessionState) -> None:
-    manual = DuplexSessionConfig(model="m", auto_response=False)
+    manual = DuplexSessionConfig(model="m")
     plans = {
         ConfigureEar(EarSettings(False, hold_ms=1000, complete_hold_ms=300)): state.plan_update(
             LATER, manual
@@ -304,7 +304,7 @@ def test_server_vad_keeps_exactly_its_silence() -> None:
     detection = TurnDetection(
         threshold=0.6, prefix_padding_ms=100, silence_duration_ms=700, min_speech_duration_ms=64
     )
-    config = DuplexSessionConfig(model="m", turn_detection=detection, auto_response=False)
+    config = DuplexSessionConfig(model="m", turn_detection=detection)
     assert ear_settings(config) == EarSettings(True, 0.6, 100, 64, 700, None)
 
 

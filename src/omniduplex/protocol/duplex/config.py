@@ -66,7 +66,7 @@ class DuplexSessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     input_format: AudioFormat = AudioFormat()
     output_format: AudioFormat = AudioFormat(rate_hz=24000)
     turn_detection: TurnDetection | None = None
-    auto_response: bool = True
+    auto_response: bool = False
     temperature: float | None = None
     max_output_tokens: int | None = None
     speed: float | None = None

@@ -72,11 +72,8 @@ def default_config(model: str, dialect: Dialect) -> DuplexSessionConfig:
             input_format=AudioFormat(rate_hz=24000),
             turn_detection=TurnDetection(),
             overlap_policy="barge_in_on_speech",
-            auto_response=False,
         )
-    return DuplexSessionConfig(
-        model=model, dialect=dialect, auto_response=False, extensions=EXTENSIONS
-    )
+    return DuplexSessionConfig(model=model, dialect=dialect, extensions=EXTENSIONS)
 
 
 def apply_patch(config: DuplexSessionConfig, patch: SessionPatch) -> DuplexSessionConfig:

@@ -61,11 +61,10 @@ LISTENING = DuplexSessionConfig(
     model="scripted",
     turn_detection=TurnDetection(),
     overlap_policy="barge_in_on_speech",
-    auto_response=False,
 )
 """The server ends turns and answers them; speech interrupts."""
 
-BY_HAND = DuplexSessionConfig(model="scripted", auto_response=False)
+BY_HAND = DuplexSessionConfig(model="scripted")
 """The client commits turns and asks for answers."""
 
 MAX_INPUT_BYTES = 1 << 20

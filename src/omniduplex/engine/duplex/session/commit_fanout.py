@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET
 
 from omniduplex.engine.conversation.history import HistoryEntry
+from omniduplex.engine.duplex.session.announcing import announce
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.protocol.duplex import (
     ERROR_KINDS,
@@ -43,10 +44,7 @@ class CommittedTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def commit_turn(core: SessionCore, turn: CommittedTurn) -> None:
-    """Add the turn to the history and emit its fan-out.
-
-    The contract (section 7.1) announces the item before the commit, the OpenAI API after it.
-    """
+    """Add the turn to the history and emit its fan-out (wire contract, section 7.1)."""
     part = ContentPart(
         type="input_audio",
         transcript=turn.transcript,
@@ -61,12 +59,7 @@ def commit_turn(core: SessionCore, turn: CommittedTurn) -> None:
     committed = InputCommitted(
         item_id=turn.item_id, previous_item_id=previous, event=_facts(core, turn)
     )
-    if core.config.dialect.is_openai:
-        core.emit(committed)
-    core.emit(ItemAdded(item=item, previous_item_id=previous))
-    core.emit(ItemCreated(item=item, previous_item_id=previous))
-    if not core.config.dialect.is_openai:
-        core.emit(committed)
+    announce(core, item, previous, committed)
     if turn.transcript:
         transcribed(core, turn.item_id, turn.transcript, turn.audio_ms / 1000.0)
     elif turn.failure is not None:
