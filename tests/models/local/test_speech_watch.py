@@ -10,7 +10,10 @@ from omniduplex.models.local.messages import (
     TurnEnded,
 )
 from omniduplex.models.local.stages.ear import PAUSE_MS
+from omniduplex.models.local.stages.frame_sound import FrameSound
 from omniduplex.models.local.stages.speech_watch import ASK_LAST, FRAME_MS, SpeechWatch
+
+SOUND = FrameSound(0.01, 1.0, 0.1)
 
 
 def grown(driver: Driver) -> list[SpeechGrew]:
@@ -115,16 +118,18 @@ def test_a_failed_glimpse_leaves_room_for_the_next() -> None:
 def test_the_level_is_the_rms_of_the_speech() -> None:
     watch = SpeechWatch(active=True)
     for level in (0.1, 0.3):
-        watch.add(level)
+        watch.add(FrameSound(level * level, 1.0, 0.1))
     assert watch.progress().level_dbfs == round(20 * math.log10(math.sqrt(0.05)), 1)
+    assert watch.progress().brightness_db == -10
     assert SpeechWatch().progress().level_dbfs == -100
+    assert SpeechWatch().progress().brightness_db is None
 
 
 def test_a_long_interruption_is_not_read_on_for_ever() -> None:
     watch = SpeechWatch(active=True)
     asked = []
     for frame in range(1, 3 * ASK_LAST):
-        watch.add(0.1)
+        watch.add(SOUND)
         if watch.wants_words():
             asked.append(frame * FRAME_MS)
     assert asked[:2] == [320, 736]
@@ -164,5 +169,5 @@ def test_the_words_of_long_speech_are_not_counted() -> None:
     watch = SpeechWatch()
     assert watch.most_words() is None
     for _ in range(1000 // FRAME_MS + 1):
-        watch.add(0.1)
+        watch.add(SOUND)
     assert watch.most_words() is None

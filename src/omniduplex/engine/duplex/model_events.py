@@ -23,13 +23,15 @@ class UserSpeechStarted(msgspec.Struct, frozen=True, gc=False):
 class UserSpeechProgress(msgspec.Struct, frozen=True, gc=False):
     """The user goes on speaking over an answer (see `plan_overlap`).
 
-    `speech_ms` of speech so far in this utterance, its level in dBFS (RMS of the loud part), and
-    what was recognised of it so far; None while nothing was.
+    `speech_ms` of speech so far in this utterance, its level in dBFS (RMS of what is speech), and
+    what was recognised of it so far; None while nothing was. `brightness_db` is its power from 1
+    to 4 kHz over that below 1 kHz: far voices are dull.
     """
 
     speech_ms: float
     level_dbfs: float
     transcript: str | None = None
+    brightness_db: float | None = None
 
 
 class UserTurnDraft(msgspec.Struct, frozen=True, gc=False):
@@ -47,10 +49,14 @@ class UserSpeechResumed(msgspec.Struct, frozen=True, gc=False):
 
 
 class UserTurnEnded(msgspec.Struct, frozen=True, gc=False):
-    """The user's turn is over; an empty transcript means that no words were heard."""
+    """The user's turn is over; an empty transcript means that no words were heard.
+
+    `speech` is what an ear that can tell knows of its sound.
+    """
 
     audio_end_ms: int
     transcript: str
+    speech: UserSpeechProgress | None = None
 
 
 class UserTurnUnheard(msgspec.Struct, frozen=True, gc=False):

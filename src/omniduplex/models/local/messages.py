@@ -93,12 +93,14 @@ class SpeechBegan(msgspec.Struct, frozen=True, array_like=True, tag=1):
 class SpeechGrew(msgspec.Struct, frozen=True, array_like=True, tag=13):
     """So much speech is in the open turn, so loud in dBFS; `transcript` None: not recognised yet.
 
-    An empty transcript: recognised, and there are no words in it.
+    An empty transcript: recognised, and there are no words in it. `brightness_db` is the power of
+    its sound from 1 to 4 kHz over that from 100 Hz to 1 kHz.
     """
 
     speech_ms: int
     level_dbfs: float
     transcript: str | None = None
+    brightness_db: float | None = None
 
 
 class TurnDrafted(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -116,6 +118,7 @@ class TurnEnded(msgspec.Struct, frozen=True, array_like=True, tag=4):
 
     audio_end_ms: int
     transcript: str
+    speech: SpeechGrew | None = None
 
 
 class CommitHeard(msgspec.Struct, frozen=True, array_like=True, tag=5):

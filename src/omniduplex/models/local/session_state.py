@@ -339,13 +339,19 @@ def _turn_event(heard: OfTurn) -> ModelEvent:
     match heard:
         case SpeechBegan(audio_start_ms):
             return UserSpeechStarted(audio_start_ms)
-        case SpeechGrew(speech_ms, level_dbfs, transcript):
-            return UserSpeechProgress(speech_ms, level_dbfs, transcript)
+        case SpeechGrew():
+            return _progress(heard)
         case TurnDrafted(transcript):
             return UserTurnDraft(transcript)
         case SpeechWentOn():
             return UserSpeechResumed()
-        case TurnEnded(audio_end_ms, transcript):
-            return UserTurnEnded(audio_end_ms, transcript)
+        case TurnEnded(audio_end_ms, transcript, speech):
+            return UserTurnEnded(audio_end_ms, transcript, speech and _progress(speech))
         case TurnUnheard(audio_end_ms, message):
             return UserTurnUnheard(audio_end_ms, message)
+
+
+def _progress(speech: SpeechGrew) -> UserSpeechProgress:
+    return UserSpeechProgress(
+        speech.speech_ms, speech.level_dbfs, speech.transcript, speech.brightness_db
+    )

@@ -5,10 +5,11 @@ import pytest
 from tests.engine.duplex.session.conftest import OpenSession
 from tests.engine.duplex.session.driver import LISTENING, SessionDriver
 
-from omniduplex.engine.duplex.model_events import UserSpeechProgress
+from omniduplex.engine.duplex.model_events import UserSpeechProgress, UserTurnEnded
 from omniduplex.protocol.duplex import (
     ClearInput,
     InputCommitted,
+    ListenDecision,
     OutputCleared,
     OverlapDecision,
     ResponseDone,
@@ -141,3 +142,45 @@ def test_a_clear_forgets_what_was_being_judged(driver: SessionDriver) -> None:
     driver.send(ClearInput())
     progress(driver, 3000, "Stop!")
     assert driver.open_responses == ["resp_1"]
+
+
+FAR = UserSpeechProgress(1500, -35.0, brightness_db=-25.0)
+NEAR = UserSpeechProgress(1500, -23.0, brightness_db=-14.0)
+
+
+def says(driver: SessionDriver, words: str, speech: UserSpeechProgress) -> None:
+    driver.user_speaks()
+    driver.model_says(UserTurnEnded(1000, words, speech))
+
+
+def test_speech_to_others_in_silence_is_told_and_not_answered(driver: SessionDriver) -> None:
+    says(driver, "Did you feed the cat?", FAR)
+    assert driver.last(OverlapDecision).action == "drop"
+    assert driver.last(OverlapDecision).reason == "non_directed_speech"
+    assert driver.last(ListenDecision).response.metadata.reason == "non_directed_speech"
+    assert len(driver.of(SpeechStarted)) == len(driver.of(SpeechStopped)) == 1
+    assert driver.of(InputCommitted) == driver.open_responses == []
+
+
+def test_who_is_far_away_and_insists_is_answered(driver: SessionDriver) -> None:
+    says(driver, "Can you hear me?", FAR)
+    says(driver, "Can you hear me now?", FAR)
+    assert driver.said == [("user", "Can you hear me now?")]
+    assert driver.open_responses == ["resp_1"]
+
+
+def test_who_is_quieter_than_the_user_is_not_meant_however_often(driver: SessionDriver) -> None:
+    says(driver, "Tell me a story", NEAR)
+    driver.model_audio(2000, "Once upon a time there was a king. ")
+    for _ in range(3):
+        driver.user_speaks()
+        driver.model_says(UserSpeechProgress(600, -35.0, "Did you feed"))
+        driver.model_says(UserTurnEnded(1000, "Did you feed the cat?", FAR))
+    assert {decision.reason for decision in driver.of(OverlapDecision)} == {"non_directed_speech"}
+    assert driver.open_responses == ["resp_1"]
+
+
+def test_a_sound_without_words_in_silence_is_no_turn(driver: SessionDriver) -> None:
+    says(driver, "Um.", NEAR)
+    assert driver.last(OverlapDecision).reason == "silence_or_noise"
+    assert driver.open_responses == []

@@ -13,6 +13,7 @@ from omniduplex.engine.duplex.session.overlap_policy import (
     Verdict,
     is_short_ack,
     judge,
+    why_not_a_turn,
     words,
 )
 
@@ -96,6 +97,45 @@ def test_speech_far_below_the_users_level_is_not_for_us() -> None:
     assert verdict == Verdict("listen", "non_directed_speech")
     assert adaptive(**quiet, ended=True).action == "drop"
     assert adaptive(level_dbfs=-30.0, usual_level_dbfs=-22.0, speech_ms=1500).action == "barge_in"
+
+
+SAID = msgspec.structs.replace(
+    ADAPTIVE, transcript="Did you feed the cat?", level_dbfs=-24.0, brightness_db=-14.0, ended=True
+)
+
+
+def told_why(**known: Any) -> str | None:
+    return why_not_a_turn(msgspec.structs.replace(SAID, **known))
+
+
+def test_what_is_said_in_silence_is_a_turn() -> None:
+    assert told_why() is None
+    assert told_why(transcript="Yes.") is None
+    assert told_why(level_dbfs=None, brightness_db=None) is None
+
+
+def test_sounds_in_silence_are_no_turn() -> None:
+    assert told_why(transcript="Um.") == "silence_or_noise"
+    assert told_why(transcript="Um.", policy="barge_in_on_speech") is None
+    assert told_why(transcript="", policy="barge_in_on_speech") == "silence_or_noise"
+
+
+@pytest.mark.parametrize(
+    ("level", "brightness", "usual", "is_far"),
+    [
+        (-34.0, -14.0, -23.0, True),
+        (-30.0, -25.0, -23.0, False),
+        (-34.0, -20.0, None, True),
+        (-34.0, -14.0, None, False),  # a quiet microphone is no distance
+        (-26.0, -20.0, None, False),  # nor is a dull voice
+        (-34.0, None, None, False),
+    ],
+)
+def test_who_is_far_away_speaks_to_others(
+    level: float, brightness: float | None, usual: float | None, is_far: bool
+) -> None:
+    reason = told_why(level_dbfs=level, brightness_db=brightness, usual_level_dbfs=usual)
+    assert reason == ("non_directed_speech" if is_far else None)
 
 
 @given(st.lists(st.sampled_from(sorted(SHORT_ACKS)), min_size=1, max_size=12))

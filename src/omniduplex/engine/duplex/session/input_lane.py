@@ -106,8 +106,6 @@ class InputLane:
         self.heard_ms += length_ms
         if not self._turn.speech:
             self._turn.speech = is_speech(command, pcm, self._core.config.overlap_silence_rms)
-        if self._turn.started and self._core.config.overlap_policy == "adaptive":
-            self._overlap.usual_level.heard(pcm)
         self._core.run(
             self._core.model.plan_append(self._core.fence, pcm, force_listen=command.force_listen)
         )
@@ -147,21 +145,22 @@ class InputLane:
             self._output.draft(event.transcript)
 
     def turn_ended(self, event: UserTurnEnded) -> None:
-        """The user is done: commit the turn and answer it; a turn without words is dropped."""
+        """The user is done: commit the turn and answer it, unless it was none."""
         if self._overlap.withholds:
-            start = self._overlap.ends(event.transcript)
+            start = self._overlap.ends(event)
             if start is None:
                 self._begin_turn()
                 self._output.drop_draft()
                 return
             self._interrupted_by(start)
         turn = self._end_turn(event.audio_end_ms, event.transcript)
-        if event.transcript:
+        reason = self._overlap.why_not_a_turn(event)
+        if reason is None:
             self._seal(turn, wants_response=self._answers_turns)
             return
         self._output.drop_draft()
         self._nothing_to_answer()
-        tell_listening(self._core, "silence_or_noise")
+        tell_listening(self._core, reason)
 
     def turn_unheard(self, event: UserTurnUnheard) -> None:
         """The user is done, but nobody knows what was said: there is nothing to answer."""

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-import math
-
 import msgspec
 
-from omniduplex.audio.pcm import rms
-from omniduplex.engine.duplex.model_events import UserSpeechProgress, UserSpeechStarted
+from omniduplex.engine.duplex.model_events import (
+    UserSpeechProgress,
+    UserSpeechStarted,
+    UserTurnEnded,
+)
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.output_lane import OutputLane
-from omniduplex.engine.duplex.session.overlap_policy import OverlapView, Verdict, judge
+from omniduplex.engine.duplex.session.overlap_policy import (
+    OverlapView,
+    Verdict,
+    judge,
+    why_not_a_turn,
+)
 from omniduplex.protocol.duplex import OverlapDecision, OverlapMetadata
 
-USUAL_LEVEL_WEIGHT = 0.05
-"""How much one append of speech moves the user's usual level: about 20 appends settle it."""
+USUAL_LEVEL_WEIGHT = 0.3
+"""How much one turn moves the user's usual level: the last few count."""
 NO_VERDICT = Verdict("listen", "")
+NOTHING_HEARD = UserSpeechProgress(0.0, 0.0)
 
 
 class UsualLevel:
-    """How loud this user speaks to us, dBFS: an average over the speech of turns that counted."""
+    """How loud this user speaks to us, dBFS: an average over turns, of what is speech in them."""
 
     def __init__(self) -> None:
         self.dbfs: float | None = None
 
-    def heard(self, pcm: bytes) -> None:
-        """Speech of a turn that is meant for us."""
-        level = rms(pcm)
-        if level <= 0:
-            return
-        dbfs = 20 * math.log10(level)
+    def heard(self, dbfs: float) -> None:
+        """A turn that is meant for us was this loud."""
         if self.dbfs is None:
             self.dbfs = dbfs
         else:
@@ -47,9 +50,10 @@ class Overlap:
         self._core = core
         self._output = output
         self._withheld: UserSpeechStarted | None = None
-        self._progress = UserSpeechProgress(0.0, 0.0)
+        self._progress = NOTHING_HEARD
         self._verdict = NO_VERDICT
-        self.usual_level = UsualLevel()
+        self._usual_level = UsualLevel()
+        self._insists = False
 
     @property
     def withholds(self) -> bool:
@@ -59,10 +63,10 @@ class Overlap:
     def begins(self, start: UserSpeechStarted) -> bool:
         """The user starts to speak; true when that may be announced at once."""
         self._verdict = NO_VERDICT
+        self._progress = NOTHING_HEARD
         if self._core.config.overlap_policy != "adaptive" or not self._is_answering():
             return True
         self._withheld = start
-        self._progress = UserSpeechProgress(0.0, 0.0)
         self._core.run(self._core.model.plan_overlap(self._core.fence, active=True))
         return False
 
@@ -89,7 +93,7 @@ class Overlap:
         self._tell(verdict)
         return self._release() if verdict.action == "barge_in" else None
 
-    def ends(self, transcript: str | None) -> UserSpeechStarted | None:
+    def ends(self, event: UserTurnEnded) -> UserSpeechStarted | None:
         """The utterance is over: the start to announce if it was a turn, None if it was not.
 
         Once the answer has been heard to its end, whatever was said is a turn: a `yes` may be
@@ -97,13 +101,38 @@ class Overlap:
         """
         if self._withheld is None:
             return None
-        if not self._is_answering() and transcript:
+        if not self._is_answering() and event.transcript:
             return self._release()
-        self._progress = msgspec.structs.replace(self._progress, transcript=transcript or "")
+        self._take(event)
         verdict = judge(self._view(ended=True))
         self._tell(verdict)
         start = self._release()
         return start if verdict.action == "barge_in" else None
+
+    def why_not_a_turn(self, event: UserTurnEnded) -> str | None:
+        """Why what the user said, and the client knows of, wants no answer; None if it does.
+
+        Who is too far away to be meant, and says more, is meant after all: there was no turn
+        before to tell how loud this user is.
+        """
+        self._take(event)
+        view = self._view(ended=True)
+        reason = why_not_a_turn(view)
+        if reason == "non_directed_speech" and view.usual_level_dbfs is None and self._insists:
+            reason = None
+        self._insists = reason == "non_directed_speech"
+        if reason is None:
+            if view.level_dbfs is not None:
+                self._usual_level.heard(view.level_dbfs)
+        elif view.policy == "adaptive":
+            self._tell(Verdict("drop", reason))
+        return reason
+
+    def _take(self, event: UserTurnEnded) -> None:
+        """The words are final, and so is the sound if the ear can tell."""
+        self._progress = msgspec.structs.replace(
+            event.speech or self._progress, transcript=event.transcript
+        )
 
     def forget(self) -> None:
         """Open input is dropped: there is nothing to judge any more."""
@@ -136,7 +165,8 @@ class Overlap:
             speech_ms=progress.speech_ms,
             transcript=progress.transcript,
             level_dbfs=progress.level_dbfs if progress.speech_ms else None,
-            usual_level_dbfs=self.usual_level.dbfs,
+            brightness_db=progress.brightness_db,
+            usual_level_dbfs=self._usual_level.dbfs,
             ended=ended,
         )
 

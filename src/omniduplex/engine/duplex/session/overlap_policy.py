@@ -80,14 +80,20 @@ MANY_WORDS = 3
 MANY_WORDS_MS = 500.0
 """So many words in so much sound are speech; a recogniser hears a few in any hum."""
 
-QUIET_DB = 12.0
+QUIET_DB = 9.0
 """Speech this much below the user's usual level is not meant for us (dB)."""
+# Before the user's level is known: who is that far from full scale and sounds that dull (power
+# from 1 to 4 kHz over that below) speaks from the next room. Voices near a microphone are
+# brighter, or louder, or both.
+FAR_DBFS = -30.0
+DULL_DB = -18.0
 
 
 class OverlapView(msgspec.Struct, frozen=True, kw_only=True):
     """An overlap as far as it is known; times in ms of speech, levels in dBFS.
 
     `usual_level_dbfs` is the level at which this user speaks to us; None before the first turn.
+    `brightness_db` is as in `UserSpeechProgress`.
     `ended` says that the utterance is over, so that its words are final.
     """
 
@@ -98,6 +104,7 @@ class OverlapView(msgspec.Struct, frozen=True, kw_only=True):
     speech_ms: float
     transcript: str | None = None
     level_dbfs: float | None = None
+    brightness_db: float | None = None
     usual_level_dbfs: float | None = None
     ended: bool = False
 
@@ -121,7 +128,7 @@ def judge(view: OverlapView) -> Verdict:
 
 
 def _adaptive(view: OverlapView) -> Verdict:
-    if _is_quiet(view):
+    if _is_far(view):
         return Verdict("drop" if view.ended else "listen", "non_directed_speech")
     if view.transcript is not None:
         return _by_words(view, words(view.transcript))
@@ -146,10 +153,29 @@ def _by_words(view: OverlapView, spoken: list[str]) -> Verdict:
     return Verdict("barge_in", "overlap_transcript")
 
 
-def _is_quiet(view: OverlapView) -> bool:
-    if view.level_dbfs is None or view.usual_level_dbfs is None:
+def why_not_a_turn(view: OverlapView) -> str | None:
+    """Why what was said while nobody answered wants no answer; None if it does.
+
+    Only `adaptive` asks for more than words.
+    """
+    if not view.transcript:
+        return "silence_or_noise"
+    if view.policy != "adaptive":
+        return None
+    if _is_far(view):
+        return "non_directed_speech"
+    is_tic = all(word in TICS for word in words(view.transcript))
+    return "silence_or_noise" if is_tic else None
+
+
+def _is_far(view: OverlapView) -> bool:
+    if view.level_dbfs is None:
         return False
-    return view.level_dbfs < view.usual_level_dbfs - QUIET_DB
+    if view.usual_level_dbfs is not None:
+        return view.level_dbfs < view.usual_level_dbfs - QUIET_DB
+    if view.brightness_db is None:
+        return False
+    return view.level_dbfs < FAR_DBFS and view.brightness_db < DULL_DB
 
 
 def words(transcript: str) -> list[str]:

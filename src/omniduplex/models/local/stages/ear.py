@@ -6,7 +6,6 @@ result comes back under the action's job number, or never, when it was dropped.
 
 from collections import deque
 
-from omniduplex.audio.pcm import rms
 from omniduplex.audio.turn_detection import (
     SpeechPaused,
     SpeechResumed,
@@ -19,6 +18,7 @@ from omniduplex.audio.vad import FRAME_SAMPLES, VAD_RATE
 from omniduplex.models.local import messages
 from omniduplex.models.local.end_of_turn import WINDOW_SAMPLES
 from omniduplex.models.local.messages import EarSettings, Heard
+from omniduplex.models.local.stages.frame_sound import frame_sound
 from omniduplex.models.local.stages.held_audio import HeldAudio
 from omniduplex.models.local.stages.speech_watch import SpeechWatch
 from omniduplex.models.local.stages.turns import (
@@ -95,7 +95,7 @@ class Ear:
         is_speech = probability >= self._settings.threshold
         if is_speech:
             self._last_speech = self._position
-            self._watch.add(rms(self._audio.read(start, self._position)))
+            self._watch.add(frame_sound(self._audio.read(start, self._position)))
         elif self._turn is None:
             self._watch.forget()
         if self._settings.finds_turns:
@@ -307,6 +307,7 @@ class Ear:
             audio_end_ms,
             generation=self._generation.number,
             heard_from=self._floor,
+            speech=self._watch.progress(),
         )
         self._outbox.append(ended)
         self._generation.ended(ended)

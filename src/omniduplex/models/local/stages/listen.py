@@ -74,6 +74,7 @@ class ListenStage(StageModel):
     """Voice activity on the worker's thread; recognition, end of turn and answers in others."""
 
     Options = ListenOptions
+    sleepless = True
 
     def __init__(
         self,

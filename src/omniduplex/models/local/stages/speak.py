@@ -127,6 +127,7 @@ class SpeakStage(StageModel):
     """Clauses in, in order; audio slices out, each with its words, and the end after the last."""
 
     Options = SpeakOptions
+    sleepless = True
 
     def __init__(
         self, options: Any, emit: Emit, build: Callable[[SpeakOptions], SpeakParts] = load_parts

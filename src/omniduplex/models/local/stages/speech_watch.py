@@ -1,11 +1,11 @@
-"""Follows speech that goes on: how much there is, how loud it is, its words before it ends."""
+"""Follows speech that goes on: how much there is, how it sounds, its words before it ends."""
 
-import math
 from dataclasses import dataclass
 
 from omniduplex.audio.vad import FRAME_SAMPLES, VAD_RATE
 from omniduplex.models.local.asr import MAX_WORDS_PER_S
 from omniduplex.models.local.messages import SpeechGrew
+from omniduplex.models.local.stages.frame_sound import QUIETEST, SILENT, FrameSound, decibels
 
 FRAME_MS = FRAME_SAMPLES * 1000 // VAD_RATE
 # In frames of speech: how often it is told, when its words are first asked for and how often then.
@@ -16,7 +16,6 @@ ASK_EVERY = 13
 ASK_LAST = 96
 SHORT_S = 1.0
 LEAST_WORDS = 2
-QUIETEST = 1e-5  # -100 dBFS: digital silence that a detector takes for speech
 
 
 @dataclass(slots=True)
@@ -28,14 +27,14 @@ class SpeechWatch:
     """The recognition of the utterance so far that is under way."""
     words: str | None = None
     _frames: int = 0
-    _energy: float = 0.0
+    _sound: FrameSound = SILENT
     _told: int = 0
     _next_ask: int = ASK_FIRST
 
-    def add(self, level: float) -> None:
-        """Take a frame of speech of this RMS (full scale is 1)."""
+    def add(self, sound: FrameSound) -> None:
+        """Take a frame of speech."""
         self._frames += 1
-        self._energy += level * level
+        self._sound = self._sound.plus(sound)
 
     def is_due(self) -> bool:
         """Whether there is enough new speech to tell of; asked once, it counts as told."""
@@ -55,9 +54,13 @@ class SpeechWatch:
 
     def progress(self) -> SpeechGrew:
         """What is known now."""
-        mean = math.sqrt(self._energy / self._frames) if self._frames else 0.0
-        level = 20 * math.log10(max(mean, QUIETEST))
-        return SpeechGrew(self._frames * FRAME_MS, round(level, 1), self.words)
+        sound = self._sound
+        return SpeechGrew(
+            self._frames * FRAME_MS,
+            decibels(sound.power / max(1, self._frames)),
+            self.words,
+            decibels(sound.bright / max(sound.dull, QUIETEST)) if self._frames else None,
+        )
 
     def most_words(self) -> int | None:
         """How many words so short an utterance can have; a recogniser hears more in a cough.
@@ -78,5 +81,5 @@ class SpeechWatch:
         """Begin a new utterance."""
         self.words = None
         self._frames = self._told = 0
-        self._energy = 0.0
+        self._sound = SILENT
         self._next_ask = ASK_FIRST

@@ -104,6 +104,8 @@ class EndedTurn:
     seconds: float = 0.0
     heard_from: int = 0
     """Where its audio begins, in samples, with the silence before it."""
+    speech: messages.SpeechGrew | None = None
+    """How it sounded."""
     late: "tuple[EndedTurn, ...]" = ()
     """Turns that ended before a commit, too late for the client to know."""
 
@@ -119,7 +121,7 @@ class EndedTurn:
         transcript = " ".join(words for words in known if words)
         if self.item_id is not None:
             return messages.CommitHeard(self.item_id, transcript, self.seconds)
-        return messages.TurnEnded(self.audio_end_ms, transcript)
+        return messages.TurnEnded(self.audio_end_ms, transcript, self.speech)
 
     def _unheard(self, message: str) -> Heard:
         if self.item_id is not None:
