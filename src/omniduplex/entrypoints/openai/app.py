@@ -22,16 +22,18 @@ from omniduplex.entrypoints.duplex.ports import ServedOmni
 from omniduplex.entrypoints.duplex.recorder import ConversationRecorder, RecordingMiddleware
 from omniduplex.entrypoints.duplex.serving import DuplexServing
 from omniduplex.entrypoints.openai.auth import ApiKeyMiddleware
-from omniduplex.entrypoints.openai.chat import CHAT_PATH, ChatService
+from omniduplex.entrypoints.openai.chat import CHAT_OPERATION, CHAT_PATH, ChatService
+from omniduplex.entrypoints.openai.description import description_routes
 from omniduplex.entrypoints.openai.errors import error_response, on_http_exception
-from omniduplex.entrypoints.openai.health import health_routes
-from omniduplex.entrypoints.openai.models import ModelCard, model_routes
+from omniduplex.entrypoints.openai.health import health_operations, health_routes
+from omniduplex.entrypoints.openai.models import MODEL_OPERATIONS, ModelCard, model_routes
 from omniduplex.entrypoints.openai.speech import SPEECH_PATH
 from omniduplex.entrypoints.openai.transcriptions import TRANSCRIPTIONS_PATH
 
 REALTIME_PATH = "/v1/realtime"
 # Routes that OpenAI clients know; of them a duplex deployment serves chat completions at most.
 TURN_PATHS = (CHAT_PATH, SPEECH_PATH, TRANSCRIPTIONS_PATH)
+COUNTED = "active_sessions"
 WEB = Path(__file__).parent.parent / "web"
 
 
@@ -61,6 +63,8 @@ def create_app(
     middleware = [Middleware(ApiKeyMiddleware, api_key=api_key)] if api_key else []
     if recorder is not None:  # inside the key check: strangers leave no files
         middleware.append(Middleware(RecordingMiddleware, recorder=recorder, model=model))
+    operations = [*MODEL_OPERATIONS, *health_operations(COUNTED)]
+    operations += [CHAT_OPERATION] if chat else []
     app = Starlette(
         routes=(
             WebSocketRoute(REALTIME_PATH, serving.serve),
@@ -68,7 +72,8 @@ def create_app(
             *model_routes(ModelCard(id=model, created=int(clock()))),
             *(ChatService(chat, model, clock=clock).routes() if chat else ()),
             *(Route(path, _turn_only, methods=["GET", "POST"]) for path in TURN_PATHS),
-            *health_routes(omni, serving, "active_sessions", omni.active_session_count),
+            *health_routes(omni, serving, COUNTED, omni.active_session_count),
+            *description_routes(model, operations, is_guarded=bool(api_key)),
             *_page_routes(),
         ),
         middleware=middleware,

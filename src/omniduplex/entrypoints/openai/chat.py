@@ -34,6 +34,7 @@ from omniduplex.entrypoints.openai.chat_request import (
     answer_request,
     sound_format,
 )
+from omniduplex.entrypoints.openai.description import JSON, Content, Operation
 from omniduplex.entrypoints.openai.errors import error_body
 from omniduplex.entrypoints.openai.spoken_answers import SpokenAnswers
 from omniduplex.entrypoints.openai.turn_http import (
@@ -46,6 +47,21 @@ from omniduplex.entrypoints.openai.turn_http import (
 from omniduplex.entrypoints.openai.turn_sound import TurnSound, frame_count
 
 CHAT_PATH = "/v1/chat/completions"
+_EVENT = {
+    "description": "One server-sent event of the stream.",
+    "type": "object",
+    "properties": {"data": {"type": "string", "description": "A ChatCompletionChunk, or [DONE]."}},
+    "required": ["data"],
+}
+CHAT_OPERATION = Operation(
+    "createChatCompletion",
+    "post",
+    CHAT_PATH,
+    "One turn of a conversation, written or spoken.",
+    {200: (Content(JSON, (ChatCompletion,)), Content("text/event-stream", _EVENT))},
+    Content(JSON, (ChatCompletionRequest,)),
+    (ChatCompletionChunk,),
+)
 
 
 def random_id() -> str:
@@ -212,7 +228,7 @@ class ChatService:
         taken = [chunk async for chunk in chunks]
         completion = writer.whole(taken, expires_at)
         self._spoken.remember(writer.audio_id, writer.text, expires_at)
-        return Response(msgspec.json.encode(completion), media_type="application/json")
+        return Response(msgspec.json.encode(completion), media_type=JSON)
 
     async def _stream(
         self,

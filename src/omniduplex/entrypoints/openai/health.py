@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from omniduplex.entrypoints.openai.description import JSON, Content, Operation
 from omniduplex.telemetry.metrics import METRICS
 
 # An engine loop that does not answer within this long serves nobody.
@@ -31,6 +32,22 @@ class Serving(Protocol):
     @property
     def is_draining(self) -> bool:
         """Whether it takes nothing new."""
+
+
+def health_operations(count_name: str) -> Sequence[Operation]:
+    """Describe the routes of a server that counts this."""
+    status = {"enum": ["ok", "draining", "stuck", "dead"]}
+    report = {
+        "type": "object",
+        "properties": {"status": status, count_name: {"type": "integer", "minimum": 0}},
+        "required": ["status"],
+    }
+    told = (Content(JSON, report),)
+    metrics = (Content("text/plain", {"type": "string"}),)
+    return (
+        Operation("health", "get", "/health", "Whether it serves.", {200: told, 503: told}),
+        Operation("metrics", "get", "/metrics", "Prometheus metrics.", {200: metrics}),
+    )
 
 
 def health_routes(

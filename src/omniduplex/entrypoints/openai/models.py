@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from omniduplex.entrypoints.openai.description import JSON, Content, Operation
 from omniduplex.entrypoints.openai.errors import error_response
 
 
@@ -27,6 +28,24 @@ class ModelList(msgspec.Struct, frozen=True, kw_only=True):
 
     object: Literal["list"] = "list"
     data: tuple[ModelCard, ...]
+
+
+MODEL_OPERATIONS = (
+    Operation(
+        "listModels",
+        "get",
+        "/v1/models",
+        "The one model that is deployed here.",
+        {200: (Content(JSON, (ModelList,)),)},
+    ),
+    Operation(
+        "retrieveModel",
+        "get",
+        "/v1/models/{model}",
+        "The model, by its name.",
+        {200: (Content(JSON, (ModelCard,)),)},
+    ),
+)
 
 
 def model_routes(card: ModelCard) -> Sequence[BaseRoute]:
@@ -48,4 +67,4 @@ def model_routes(card: ModelCard) -> Sequence[BaseRoute]:
 
 
 def _json(body: msgspec.Struct) -> Response:
-    return Response(msgspec.json.encode(body), media_type="application/json")
+    return Response(msgspec.json.encode(body), media_type=JSON)

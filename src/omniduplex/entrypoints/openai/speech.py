@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 from omniduplex.engine.turns import SpeechRequest, TurnChunk
 from omniduplex.entrypoints.async_omni import AsyncOmniBase
 from omniduplex.entrypoints.openai.chat_request import VoiceId, voice_name
+from omniduplex.entrypoints.openai.description import JSON, Content, Operation
 from omniduplex.entrypoints.openai.turn_http import (
     RequestRefused,
     TurnStream,
@@ -43,6 +44,16 @@ class SpeechBody(msgspec.Struct, frozen=True, kw_only=True):
     speed: float = 1.0
     instructions: str | None = None
     stream_format: str | None = None
+
+
+SPEECH_OPERATION = Operation(
+    "createSpeech",
+    "post",
+    SPEECH_PATH,
+    "A text, spoken; the body grows while it is.",
+    {200: tuple(Content(media_type, {}) for _, media_type in FORMATS.values())},
+    Content(JSON, (SpeechBody,)),
+)
 
 
 class SpeechService:

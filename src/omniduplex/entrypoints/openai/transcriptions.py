@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 from omniduplex.audio.pcm import duration_ms
 from omniduplex.engine.turns import TranscriptionRequest, TurnAudio, TurnChunk
 from omniduplex.entrypoints.async_omni import AsyncOmniBase
+from omniduplex.entrypoints.openai.description import JSON, Content, Operation, Schema
 from omniduplex.entrypoints.openai.request_audio import wav_audio
 from omniduplex.entrypoints.openai.turn_http import (
     RequestRefused,
@@ -56,6 +57,27 @@ class TranscriptionVerbose(msgspec.Struct, frozen=True, kw_only=True):
     duration: float
     text: str
     usage: DurationUsage
+
+
+_FORM: Schema = {
+    "type": "object",
+    "properties": {
+        "file": {"type": "string", "format": "binary", "description": "A WAV of integer PCM."},
+        "model": {"type": "string"},
+        "language": {"type": "string", "description": "ISO 639-1."},
+        "response_format": {"type": "string", "enum": [*FORMATS], "default": FORMATS[0]},
+    },
+    "required": ["file", "model"],
+}
+_WORDS = (TranscriptionVerbose, Transcription)
+TRANSCRIPTION_OPERATION = Operation(
+    "createTranscription",
+    "post",
+    TRANSCRIPTIONS_PATH,
+    "The words of a recording.",
+    {200: (Content(JSON, _WORDS), Content("text/plain", {"type": "string"}))},
+    Content("multipart/form-data", _FORM),
+)
 
 
 class TranscriptionService:
@@ -120,4 +142,4 @@ def _render(wanted: str, words: str, audio: TurnAudio, language: str) -> Respons
     answer: msgspec.Struct = Transcription(text=words, usage=usage)
     if wanted == "verbose_json":
         answer = TranscriptionVerbose(language=language, duration=seconds, text=words, usage=usage)
-    return Response(msgspec.json.encode(answer), media_type="application/json")
+    return Response(msgspec.json.encode(answer), media_type=JSON)

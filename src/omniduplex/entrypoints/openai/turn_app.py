@@ -16,14 +16,19 @@ from starlette.websockets import WebSocket
 
 from omniduplex.entrypoints.async_omni import AsyncOmniBase
 from omniduplex.entrypoints.openai.auth import ApiKeyMiddleware
-from omniduplex.entrypoints.openai.chat import CHAT_PATH, ChatService
+from omniduplex.entrypoints.openai.chat import CHAT_OPERATION, ChatService
+from omniduplex.entrypoints.openai.description import Operation, description_routes
 from omniduplex.entrypoints.openai.errors import error_response, on_http_exception
-from omniduplex.entrypoints.openai.health import health_routes
-from omniduplex.entrypoints.openai.models import ModelCard, model_routes
-from omniduplex.entrypoints.openai.speech import SPEECH_PATH, SpeechService
-from omniduplex.entrypoints.openai.transcriptions import TRANSCRIPTIONS_PATH, TranscriptionService
+from omniduplex.entrypoints.openai.health import health_operations, health_routes
+from omniduplex.entrypoints.openai.models import MODEL_OPERATIONS, ModelCard, model_routes
+from omniduplex.entrypoints.openai.speech import SPEECH_OPERATION, SpeechService
+from omniduplex.entrypoints.openai.transcriptions import (
+    TRANSCRIPTION_OPERATION,
+    TranscriptionService,
+)
 from omniduplex.entrypoints.openai.turn_serving import TurnServing, TurnServingMiddleware
 
+COUNTED = "active_turns"
 # Routes that a deployment with sessions has.
 SESSION_PATHS = ("/v1/realtime", "/v1/duplex")
 
@@ -45,7 +50,8 @@ def create_turn_app(
             *_turn_routes(omni, model, clock),
             *model_routes(ModelCard(id=model, created=int(clock()))),
             *(WebSocketRoute(path, _no_sessions) for path in SESSION_PATHS),
-            *health_routes(omni, serving, "active_turns", omni.active_turn_count),
+            *health_routes(omni, serving, COUNTED, omni.active_turn_count),
+            *description_routes(model, _operations(omni), is_guarded=bool(api_key)),
         ),
         middleware=middleware,
         exception_handlers={HTTPException: on_http_exception},
@@ -54,18 +60,27 @@ def create_turn_app(
     return app
 
 
+def _turns(omni: AsyncOmniBase[Any]) -> Sequence[tuple[Operation, bool]]:
+    """The kinds of turns, each with whether the model serves it."""
+    features = omni.turn_features
+    return (
+        (CHAT_OPERATION, features.supports_chat_completions),
+        (SPEECH_OPERATION, features.supports_speech),
+        (TRANSCRIPTION_OPERATION, features.supports_transcription),
+    )
+
+
+def _operations(omni: AsyncOmniBase[Any]) -> Sequence[Operation]:
+    served = (operation for operation, is_served in _turns(omni) if is_served)
+    return (*served, *MODEL_OPERATIONS, *health_operations(COUNTED))
+
+
 def _turn_routes(
     omni: AsyncOmniBase[Any], model: str, clock: Callable[[], float]
 ) -> Sequence[BaseRoute]:
-    features = omni.turn_features
-    served = {
-        CHAT_PATH: features.supports_chat_completions,
-        SPEECH_PATH: features.supports_speech,
-        TRANSCRIPTIONS_PATH: features.supports_transcription,
-    }
     routes: list[BaseRoute] = [
-        Route(path, _not_by_this_model, methods=["GET", "POST"])
-        for path, is_served in served.items()
+        Route(operation.path, _not_by_this_model, methods=["GET", "POST"])
+        for operation, is_served in _turns(omni)
         if not is_served
     ]
     return (
