@@ -9,6 +9,7 @@ import pytest
 from starlette.applications import Starlette
 from tests.contract.caller import Caller, call
 from tests.entrypoints.conftest import serve_app  # noqa: F401 - the fixture of the real server
+from tests.entrypoints.running import running
 
 from omniduplex.config.loader import load_pipeline
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
@@ -28,6 +29,17 @@ def echo() -> Iterator[DuplexOmni]:
 @pytest.fixture
 def base(echo: DuplexOmni, serve_app: ServeApp) -> str:  # noqa: F811
     return serve_app(create_app(echo))
+
+
+@pytest.fixture
+def paced_base() -> Iterator[str]:
+    """Echo whose answers take as long as they sound, by the audio that it hears meanwhile."""
+    pipeline = load_pipeline("omniduplex/echo", None)
+    (stage,) = pipeline.stages
+    stage = msgspec.structs.replace(stage, options={"paced": True})
+    pipeline = msgspec.structs.replace(pipeline, stages=(stage,))
+    with DuplexOmni(pipeline=pipeline) as omni, running(create_app(omni)) as server:
+        yield server.base
 
 
 @pytest.fixture
