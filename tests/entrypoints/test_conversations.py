@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 from tests.entrypoints.conftest import ServeApp
+from tests.entrypoints.running import running
 from tests.entrypoints.talk import Talk
 
 from omniduplex.clients import MonotonicClock
@@ -72,13 +73,15 @@ def test_a_recording_goes_as_it_went(
 
 
 def test_what_the_server_records_of_a_replay_is_the_conversation_again(
-    omnis: dict[str, DuplexOmni], serve_app: ServeApp, tmp_path: Path
+    omnis: dict[str, DuplexOmni], tmp_path: Path
 ) -> None:
     recorded = read_conversation(next(file for file in FILES if file.stem == "errors"))
-    with ConversationRecorder(tmp_path) as recorder:
-        base = serve_app(create_app(omnis[MODEL], recorder=recorder))
-        live = play(recorded, base).conversation
-        with Talk(base, recorded.header.url) as talk:
+    with (
+        ConversationRecorder(tmp_path) as recorder,
+        running(create_app(omnis[MODEL], recorder=recorder)) as server,
+    ):
+        live = play(recorded, server.base).conversation
+        with Talk(server.base, recorded.header.url) as talk:
             talk.send("session.close")
             talk.ends()
     again = [read_conversation(file) for file in sorted(tmp_path.iterdir())]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.entrypoints.conftest import ServeApp
 from tests.entrypoints.fake_omni import FakeOmni
+from tests.entrypoints.running import running
 from typer.testing import CliRunner
 
 from omniduplex.clients.recording import CloseFrame, Conversation, Entry, Header
@@ -105,8 +106,10 @@ def run(*arguments: str) -> tuple[int, str]:
 def test_the_command_tells_what_went_otherwise(
     serve_app: ServeApp, omni: FakeOmni, tmp_path: Path
 ) -> None:
-    with ConversationRecorder(tmp_path / "made") as recorder:
-        base = serve_app(create_app(omni, recorder=recorder)).replace("http", "ws", 1)
+    with (
+        ConversationRecorder(tmp_path / "made") as recorder,
+        running(create_app(omni, recorder=recorder)) as server,
+    ):
         file, report = tmp_path / "mine.jsonl", tmp_path / "out" / "report.json"
         lines = [
             json.loads(header_line()),
@@ -117,7 +120,8 @@ def test_the_command_tells_what_went_otherwise(
             {"t": 0.2, "dir": "c2s", "close": {"code": 1000}},
         ]
         file.write_text("\n".join(json.dumps(line) for line in lines))
-        code, output = run(str(file), "--url", base, "--json", str(report))
+        url = server.base.replace("http", "ws", 1)
+        code, output = run(str(file), "--url", url, "--json", str(report))
 
     assert code == 1
     assert "- error (bad_event)" in output
@@ -125,7 +129,8 @@ def test_the_command_tells_what_went_otherwise(
     assert json.loads(report.read_text())["same"] is False
 
     (made,) = (tmp_path / "made").iterdir()
-    code, output = run(str(made), "--url", base, "--speed", "10")
+    url = serve_app(create_app(omni)).replace("http", "ws", 1)
+    code, output = run(str(made), "--url", url, "--speed", "10")
     assert (code, output.split()[-3:]) == (0, ["went", "as", "recorded"])
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from starlette.websockets import WebSocket
-from tests.entrypoints.conftest import ServeApp
 from tests.entrypoints.fake_omni import FakeOmni
+from tests.entrypoints.running import running
 from tests.entrypoints.talk import Talk
 
 from omniduplex.clients.recording import CloseFrame, Entry, Header, read_conversation
@@ -135,16 +135,18 @@ def test_a_header_tells_what_was_asked_for_and_no_key() -> None:
 
 
 @pytest.mark.e2e
-def test_strangers_leave_no_file(omni: FakeOmni, serve_app: ServeApp, tmp_path: Path) -> None:
-    with ConversationRecorder(tmp_path) as recorder:
-        base = serve_app(create_app(omni, api_key="sk-SECRET", recorder=recorder))
+def test_strangers_leave_no_file(omni: FakeOmni, tmp_path: Path) -> None:
+    with (
+        ConversationRecorder(tmp_path) as recorder,
+        running(create_app(omni, api_key="sk-SECRET", recorder=recorder)) as server,
+    ):
         with (
             pytest.raises(Exception, match="401"),
-            Talk(base, "/v1/realtime"),
+            Talk(server.base, "/v1/realtime"),
         ):
             pass
         key = {"Authorization": "Bearer sk-SECRET"}
-        with Talk(base, "/v1/realtime", additional_headers=key) as talk:
+        with Talk(server.base, "/v1/realtime", additional_headers=key) as talk:
             talk.until("session.created")
     (file,) = tmp_path.iterdir()
 
