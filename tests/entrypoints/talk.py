@@ -10,7 +10,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 
 
 class Talk:
@@ -21,7 +21,12 @@ class Talk:
     def __init__(self, base: str, path: str, **options: Any) -> None:
         url = base.replace("http", "ws", 1) + path
         self._connecting = connect(
-            url, compression=None, max_size=None, close_timeout=TIMEOUT_S, **options
+            url,
+            compression=None,
+            max_size=None,
+            open_timeout=TIMEOUT_S,
+            close_timeout=TIMEOUT_S,
+            **options,
         )
 
     def __enter__(self) -> Talk:

@@ -213,8 +213,7 @@ def test_openai_clients_see_only_the_close_frame(base: str) -> None:
 def test_an_engine_that_just_stops_is_an_internal_error(base: str, omni: FakeOmni) -> None:
     with Talk(base, "/v1/duplex?model=m") as talk:
         session = omni.opened.get(timeout=TIMEOUT_S)
-        session.pending.put_nowait(None)
-        talk.send("session.heartbeat")
+        omni.loop.call_soon_threadsafe(session.pending.put_nowait, None)
         events, code, _ = talk.ends()
 
     assert events[-1]["error"]["code"] == "internal_error"

@@ -15,7 +15,7 @@ from tests.entrypoints.conftest import ServeApp
 from tests.entrypoints.fake_omni import MODEL, FakeOmni, FakeSession
 from tests.entrypoints.talk import TIMEOUT_S, Talk
 
-from omniduplex.entrypoints.duplex.serving import DuplexServing
+from omniduplex.entrypoints.duplex.serving import SEND_TIMEOUT_S, DuplexServing
 from omniduplex.entrypoints.openai.app import create_app
 from omniduplex.protocol.duplex import HeartbeatAck
 
@@ -294,13 +294,15 @@ def test_a_connection_that_never_reads_is_dropped_and_the_session_waits(
     omni: FakeOmni, serve_app: ServeApp
 ) -> None:
     omni.limit(resume_replay_max_bytes_per_session=64 * 1024 * 1024)
-    base = serve_app(create_app(omni, serving=DuplexServing(omni, MODEL, send_timeout_s=0.1)))
-    omni.script, omni.delta_bytes = ("resp_1",) * 100, 64 * 1024
+    serving = DuplexServing(omni, MODEL, send_timeout_s=0.1)
+    base = serve_app(create_app(omni, serving=serving))
+    omni.script, omni.delta_bytes = ("resp_1",) * 100, 256 * 1024
     with Talk(base, PATH, max_queue=1) as stuck:
         created, _ = stuck.until("session.updated")
         session = omni.opened.get(timeout=TIMEOUT_S)
         stuck.send("response.create")
         assert session.lease.is_detached.wait(TIMEOUT_S)
+        serving._send_timeout_s = SEND_TIMEOUT_S  # the next client reads, as quickly as it can
         credential = Credential(created)
         with credential.resume(base) as (talk, resumed):
             assert resumed["type"] == "session.resumed"
