@@ -132,7 +132,7 @@ async def test_a_server_that_is_away_for_a_while(server: Server) -> None:
 
 async def test_a_server_that_does_not_answer_is_asked_again(server: Server) -> None:
     peer, url = server
-    async with client_of(url, clock=JumpingClock(), handshake_timeout_s=0.5) as client:
+    async with client_of(url, clock=JumpingClock(), handshake_timeout_s=3.0) as client:
         peer.answers.append(say_nothing)
         resumed = client.wait_for(ConnectionResumed, timeout_s=WAIT_S)
         await peer.cut(cut_with_reset)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -79,11 +79,11 @@ async def test_a_client_asks_for_the_duplex_route(websocket_peer: Served) -> Non
 
 @pytest.mark.anyio
 async def test_a_server_that_is_not_there() -> None:
-    async with serve(lambda _: asyncio.sleep(0), "127.0.0.1", 0) as server:
-        port = next(iter(server.sockets)).getsockname()[1]
-
-    with pytest.raises(DuplexConnectionError, match="cannot connect to"):
-        await DuplexClient(f"ws://127.0.0.1:{port}", model=MODEL).open()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens, and nobody else can
+        client = DuplexClient(f"ws://127.0.0.1:{taken.getsockname()[1]}", model=MODEL)
+        with pytest.raises(DuplexConnectionError, match="cannot connect to"):
+            await client.open()
 
 
 @pytest.mark.anyio
