@@ -61,7 +61,7 @@ def test_b30_a_flood_without_a_commit_is_refused_and_a_clear_makes_room(
 
 
 async def first_event(url: str, gate: asyncio.Event) -> dict[str, Any]:
-    async with connect(url, compression=None) as socket:
+    async with connect(url, compression=None, open_timeout=None) as socket:
         event: dict[str, Any] = json.loads(await socket.recv())
         if event["type"] == "session.created":
             await gate.wait()

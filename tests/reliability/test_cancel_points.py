@@ -20,6 +20,7 @@ from omniduplex.clients.base import DuplexClientBase
 from omniduplex.clients.inline_duplex import InlineDuplexClient
 from omniduplex.clients.websocket import DuplexClient
 from omniduplex.config.pipeline import PipelineConfig
+from omniduplex.engine.duplex_orchestrator import CONVERTERS
 from omniduplex.entrypoints.duplex.serving import DuplexServing
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.entrypoints.duplex_session_handle import DuplexSessionHandle
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.anyio
 
 CAPACITY = 2
 TIMEOUT_S = 10.0
-PATIENCE = 5000
+PATIENCE = 20_000
 """Looks at a count, a millisecond apart."""
 
 
@@ -102,8 +103,8 @@ async def test_b41_an_open_that_is_cancelled_anywhere_takes_no_slot(omni: Duplex
         await slots_are_free(omni)
 
     assert opened == 2
-    assert await tasks() == before
-    assert threading.active_count() <= threads + 2  # the engine's two for plugins' work
+    await becomes(tasks, before)
+    assert threading.active_count() <= threads + CONVERTERS
 
 
 async def test_a_close_that_is_cancelled_anywhere_closes(omni: DuplexOmni) -> None:
@@ -122,7 +123,7 @@ async def test_a_close_that_is_cancelled_anywhere_closes(omni: DuplexOmni) -> No
     await sessions[-1].close()
 
     assert len(sessions) > 4
-    assert await tasks() == before
+    await becomes(tasks, before)
 
 
 async def test_b47_a_session_left_by_a_cancel_closes(omni: DuplexOmni) -> None:

@@ -20,7 +20,8 @@ from websockets.exceptions import ConnectionClosed
 pytestmark = pytest.mark.e2e
 
 SESSIONS = 20
-HANG_TIMEOUT_S = 0.5
+# A busy machine may keep a healthy worker waiting, but not for so long.
+HANG_TIMEOUT_S = 5.0
 
 
 def worker_of(server: Server) -> int:
@@ -76,8 +77,9 @@ def test_the_sessions_of_a_worker_that_dies_or_hangs_end_typed_and_the_next_one_
                 start_answer(talk)
         os.kill(worker_of(server), blow)
         struck = monotonic()
-        # A worker is known to hang by what it was given and did not do.
-        talks[0].send("input_audio_buffer.append", audio=tone(0.08, 0))
+        if blow == signal.SIGSTOP:
+            # A worker is known to hang by what it was given and did not do.
+            talks[0].send("input_audio_buffer.append", audio=tone(0.08, 0))
         for number, talk in enumerate(talks):
             check_ending(*talk.ends(), answering=bool(number % 2))
         note_figure("all_told_after_s", round(monotonic() - struck, 3))
