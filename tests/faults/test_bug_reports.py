@@ -39,7 +39,8 @@ def open_when_free(base: str) -> None:
 
 
 def test_b43_the_grace_ends_and_frees_the_slot_without_an_idle_limit() -> None:
-    limits = {"idle_ttl_s": None, "disconnect_grace_s": 0.2, "reaper_interval_s": 0.01}
+    # The grace leaves a busy machine the time for the one resume before it.
+    limits = {"idle_ttl_s": None, "disconnect_grace_s": 3.0, "reaper_interval_s": 0.01}
     with served(max_sessions=1, **limits) as base:
         client = SurvivingClient(base)
         client.open()
@@ -113,7 +114,7 @@ def test_b51_a_conversation_of_ten_turns_is_whole_after_ten_resumes() -> None:
 
 
 def test_b52_the_longest_life_of_a_session_is_told_beforehand() -> None:
-    limits = {"max_session_s": 0.5, "expiry_warning_s": 0.4, "reaper_interval_s": 0.01}
+    limits = {"max_session_s": 3.0, "expiry_warning_s": 2.9, "reaper_interval_s": 0.01}
     with served(max_sessions=1, **limits) as base, Talk(base, PATH) as talk:
         created, _ = talk.until("session.updated")
         events, code, reason = talk.ends()
@@ -121,6 +122,6 @@ def test_b52_the_longest_life_of_a_session_is_told_beforehand() -> None:
     assert created["session"]["expires_at"] > 1_700_000_000
     warning, end = events
     assert (warning["type"], warning["reason"]) == ("session.expiring", "session_expired")
-    assert 0 < warning["time_left_ms"] <= 400
+    assert 0 < warning["time_left_ms"] <= 2900
     assert (end["type"], end["reason"]) == ("session.closed", "session_expired")
     assert (code, reason) == (1000, "session_expired")
