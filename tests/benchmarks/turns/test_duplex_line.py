@@ -83,7 +83,7 @@ async def test_a_session_has_the_policy_and_the_playback_is_acknowledged(
             assert peer.config.instructions == "Be brief."
             await line.send(bytes(640))
             await line.report_heard("r", 120.6, cut_off=True)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 append = await peer.received(AppendAudio)
                 ack = await peer.received(AckPlayback)
     assert len(append.audio) == 640

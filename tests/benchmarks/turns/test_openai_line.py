@@ -118,7 +118,7 @@ async def peer(*answers: dict[str, Any]) -> AsyncIterator[tuple[str, list[dict[s
     async with serve(talk, "127.0.0.1", 0) as server:
         port = next(iter(server.sockets)).getsockname()[1]
         yield f"ws://127.0.0.1:{port}", received
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await gone.wait()
 
 
