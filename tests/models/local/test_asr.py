@@ -85,3 +85,26 @@ def test_noise_and_silence_are_no_words(recognizer: asr.Recognizer) -> None:
 def test_too_short_or_no_audio_is_nothing(recognizer: asr.Recognizer) -> None:
     assert recognizer.transcribe(b"") == asr.Recognition("", 1.0, 0.0)
     assert recognizer.transcribe(bytes(1_600)) == asr.Recognition("", 1.0, 0.05)
+
+
+@pytest.mark.local
+def test_a_decoder_that_got_stuck_is_asked_once_more_and_briefly(
+    recognizer: asr.Recognizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contexts_s = []
+
+    def stuck(samples: NDArray[np.float32], padded: int) -> tuple[list[int], float]:
+        contexts_s.append(padded / asr.RATE)
+        return [7] * 20, 0.1
+
+    monkeypatch.setattr(recognizer, "_decode", stuck)
+    recognizer.transcribe(bytes(2 * 2 * asr.RATE))
+    assert contexts_s == [5.0, 8.0]
+
+
+@pytest.mark.local
+def test_a_decoder_that_hears_no_speech_is_not_asked_again(
+    recognizer: asr.Recognizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recognizer, "_decode", lambda samples, padded: ([7] * 20, 0.6))
+    assert recognizer.transcribe(bytes(2 * 2 * asr.RATE)).text == ""

@@ -222,7 +222,8 @@ def test_silence_that_is_shorter_than_a_pause_still_ends_a_turn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("probability", "end_ms"), [(0.9, 2048 + 320), (0.5, 2048 + 320), (0.4, 2048 + 992)]
+    ("probability", "end_ms"),
+    [(0.9, 2048 + 320), (0.5, 2048 + 320), (0.4, 2048 + 672), (0.2, 2048 + 992)],
 )
 def test_the_sound_of_the_turn_sets_the_hold(probability: float, end_ms: int) -> None:
     driver = Driver((1024, 2048), settings=SEMANTIC)
@@ -257,6 +258,27 @@ def test_a_verdict_on_a_pause_that_is_over_does_not_count() -> None:
     driver.hear(3000)
 
     assert driver.events[-1] == TurnEnded(3008 + 992, "words")
+
+
+def test_a_silence_that_grows_is_judged_again_until_the_turn_sounds_complete() -> None:
+    driver = Driver((1024, 2048), settings=SEMANTIC)
+    driver.answer = lambda _: "words"
+    driver.hear(2208)
+    driver.judge(0.1)
+    driver.hear(32)
+    assert driver.judge(0.1) == (524, 2048 + 192)
+    driver.hear(128)
+    assert driver.judge(0.9) == (524, 2048 + 320)
+    driver.hear(32)
+
+    assert driver.events[-1] == TurnEnded(2048 + 352, "words")
+    assert driver.judgements == {}
+
+
+def test_a_silence_is_not_judged_twice_at_once() -> None:
+    driver = Driver((1024, 2048), settings=SEMANTIC)
+    driver.hear(2800)
+    assert len(driver.judgements) == 1
 
 
 def test_server_vad_asks_for_no_verdict() -> None:

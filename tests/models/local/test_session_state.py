@@ -132,7 +132,7 @@ def test_new_instructions_are_read_before_there_is_a_question(state: LocalSessio
 def test_orders_go_to_the_ear(state: LocalSessionState) -> None:
     manual = DuplexSessionConfig(model="m")
     plans = {
-        ConfigureEar(EarSettings(False, hold_ms=1000, complete_hold_ms=300)): state.plan_update(
+        ConfigureEar(EarSettings(False, hold_ms=1600, complete_hold_ms=300)): state.plan_update(
             LATER, manual
         ),
         CommitInput("item_1", 1): state.plan_commit(LATER, "item_1"),
@@ -289,7 +289,7 @@ def test_measures_of_a_turn_that_nobody_answered_are_not_given_to_a_later_one(
 
 @pytest.mark.parametrize(
     ("eagerness", "complete_ms", "hold_ms"),
-    [("high", 200, 600), ("medium", 300, 1000), ("auto", 300, 1000), ("low", 500, 2000)],
+    [("high", 200, 800), ("medium", 300, 1600), ("auto", 300, 1600), ("low", 500, 4000)],
 )
 def test_semantic_vad_holds_by_eagerness(eagerness: str, complete_ms: int, hold_ms: int) -> None:
     wire = {"type": "semantic_vad", "eagerness": eagerness}
@@ -312,7 +312,7 @@ def test_server_vad_keeps_exactly_its_silence() -> None:
 def test_without_turn_detection_the_model_decides_if_it_may_answer(auto_response: bool) -> None:
     settings = ear_settings(DuplexSessionConfig(model="m", auto_response=auto_response))
     assert settings.finds_turns is auto_response
-    assert (settings.complete_hold_ms, settings.hold_ms) == (300, 1000)
+    assert (settings.complete_hold_ms, settings.hold_ms) == (300, 1600)
 
 
 # Audio beside the stream

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from tests.models.local.test_ear import Driver
+from tests.models.local.test_ear import SEMANTIC, Driver
 
 from omniduplex.models.local.messages import (
     SpeechBegan,
@@ -94,6 +94,27 @@ def test_that_there_were_no_words_is_told() -> None:
     assert not any(isinstance(heard, TurnDrafted) for heard in driver.events)
 
 
+def test_a_sound_over_an_answer_is_over_sooner_than_a_turn() -> None:
+    driver = Driver((1024, 1344), settings=SEMANTIC)
+    driver.do(driver.ear.watch(True))
+    driver.answer = lambda _: "mm-hm"
+    driver.hear(3000)
+    assert driver.events[-1] == TurnEnded(1344 + 416, "mm-hm")
+    assert driver.judgements == {}
+
+
+def test_an_interruption_that_is_known_for_one_may_pause_like_any_turn() -> None:
+    driver = Driver((1024, 1344), settings=SEMANTIC)
+    driver.do(driver.ear.watch(True))
+    driver.answer = lambda _: "wait"
+    driver.hear(1344 + 128)
+    driver.do(driver.ear.watch(False))
+    driver.hear(32)
+    driver.judge(0.1)
+    driver.hear(3000)
+    assert driver.events[-1] == TurnEnded(1344 + 992, "wait")
+
+
 def test_a_new_turn_begins_at_nothing() -> None:
     driver = watched((1024, 1504), (3008, 3200))
     driver.answer = lambda _: "words"
@@ -154,7 +175,7 @@ def test_more_words_than_a_short_sound_can_hold_are_none() -> None:
     driver.hear(1000)
 
     assert grown(driver)[-1].transcript == ""
-    assert driver.events[-1] == TurnEnded(1728, "")
+    assert driver.events[-1] == TurnEnded(1632, "")
 
 
 @pytest.mark.parametrize(("ms", "words"), [(320, "No, I"), (192, "I see."), (992, "a b c d e f")])

@@ -15,6 +15,9 @@ RATE = 16_000
 FULL_CONTEXT_SAMPLES = 30 * RATE  # what Whisper was trained on
 # Whisper wants to see the speech end; 3 s of zeros cost a fifth of the full 30 s context.
 PAD_SAMPLES = 3 * RATE
+# A decoder that got stuck is asked once more, with a context that it gets stuck in far less often;
+# the full one would cost five times as much, and keep everybody behind it waiting.
+RETRY_PAD_SAMPLES = 6 * RATE
 # A glimpse at speech that goes on makes do with less; with less still, Whisper repeats itself
 # until its tokens are used up, which costs more than it saves.
 GLIMPSE_PAD_SAMPLES = 2 * RATE
@@ -23,6 +26,9 @@ MIN_SAMPLES = RATE // 10
 # Above this Whisper invents words for noise: bursts like a cough got 0.53 and more, sentences less
 # than 0.25, a word alone up to 0.46.
 MAX_NO_SPEECH_PROB = 0.5
+# A glimpse ends in the middle of a word, so it looks less like speech. What it says of a word or
+# two counts only if they are known for assent or as a command.
+MAX_GLIMPSE_NO_SPEECH_PROB = 0.7
 # Fast speech has 4 words a second; a decoder caught in a loop has far more.
 MAX_WORDS_PER_S = 6.0
 MAX_TOKEN_REPEATS = 4
@@ -90,7 +96,8 @@ class Recognizer:
         padded = len(samples) + GLIMPSE_PAD_SAMPLES
         tokens, no_speech = self._decode(samples, padded, spare_s=GLIMPSE_SPARE_S)
         text = self._text(tokens)
-        is_nothing = no_speech > MAX_NO_SPEECH_PROB or looks_looped(tokens, text, seconds)
+        most = MAX_GLIMPSE_NO_SPEECH_PROB if len(text.split()) <= 2 else MAX_NO_SPEECH_PROB
+        is_nothing = no_speech > most or looks_looped(tokens, text, seconds)
         return Recognition("" if is_nothing else text, no_speech, seconds)
 
     def _recognise(self, samples: NDArray[np.float32]) -> Recognition:
@@ -99,9 +106,12 @@ class Recognizer:
             return Recognition("", 1.0, seconds)
         padded = min(len(samples) + PAD_SAMPLES, FULL_CONTEXT_SAMPLES)
         tokens, no_speech = self._decode(samples, padded)
+        if no_speech > MAX_NO_SPEECH_PROB:
+            return Recognition("", no_speech, seconds)
         text = self._text(tokens)
         if padded < FULL_CONTEXT_SAMPLES and looks_looped(tokens, text, seconds):
-            tokens, no_speech = self._decode(samples, FULL_CONTEXT_SAMPLES)
+            padded = min(len(samples) + RETRY_PAD_SAMPLES, FULL_CONTEXT_SAMPLES)
+            tokens, no_speech = self._decode(samples, padded)
             text = self._text(tokens)
         return Recognition("" if no_speech > MAX_NO_SPEECH_PROB else text, no_speech, seconds)
 

@@ -72,7 +72,7 @@ from omniduplex.stages.messages import StageInput, StageOutput
 
 EAR_RATE_HZ = 16_000
 # Silence in ms that ends a turn which sounds complete, and one which does not.
-HOLDS_MS = {"high": (200, 600), "medium": (300, 1000), "auto": (300, 1000), "low": (500, 2000)}
+HOLDS_MS = {"high": (200, 800), "medium": (300, 1600), "auto": (300, 1600), "low": (500, 4000)}
 
 
 def ear_settings(config: DuplexSessionConfig) -> EarSettings:
@@ -346,7 +346,9 @@ def _turn_event(heard: OfTurn) -> ModelEvent:
         case SpeechWentOn():
             return UserSpeechResumed()
         case TurnEnded(audio_end_ms, transcript, speech):
-            return UserTurnEnded(audio_end_ms, transcript, speech and _progress(speech))
+            return UserTurnEnded(
+                audio_end_ms, transcript, None if speech is None else _progress(speech)
+            )
         case TurnUnheard(audio_end_ms, message):
             return UserTurnUnheard(audio_end_ms, message)
 

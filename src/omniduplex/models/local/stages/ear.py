@@ -20,6 +20,7 @@ from omniduplex.models.local.end_of_turn import WINDOW_SAMPLES
 from omniduplex.models.local.messages import EarSettings, Heard
 from omniduplex.models.local.stages.frame_sound import frame_sound
 from omniduplex.models.local.stages.held_audio import HeldAudio
+from omniduplex.models.local.stages.patience import OVERLAP_HOLD_MS, Patience, hold_ms
 from omniduplex.models.local.stages.speech_watch import SpeechWatch
 from omniduplex.models.local.stages.turns import (
     Action,
@@ -49,7 +50,6 @@ SETTLE_MS = 12_000
 # frame that may be speech; below this probability a frame is not (0.15 under the usual threshold).
 MAYBE_SPEECH = 0.35
 COMMIT_MARGIN_MS = 500
-COMPLETE = 0.5
 
 
 class Ear:
@@ -72,6 +72,7 @@ class Ear:
         self._last_speech = 0
         self._next_settings: EarSettings | None = None
         self._watch = SpeechWatch()
+        self._patience = Patience()
         self._generation = Generation()
         self._use(settings)
 
@@ -102,6 +103,8 @@ class Ear:
             self._find_turns(probability, arrived)
         if self._turn and is_speech:
             self._follow_speech(self._turn)
+        elif self._turn:
+            self._follow_silence(self._turn)
         self._forget()
         return self._flush()
 
@@ -164,6 +167,9 @@ class Ear:
             self._drop(self._watch.drop_job())
         elif self._turn and self._watch.is_due():
             self._tell(self._watch.progress())
+        if active:
+            self._drop(self._patience.forget())
+        self._detector.set_hold(self._overlap_hold_ms)
         return self._flush()
 
     def recognised(self, job: int, words: str, took_s: float) -> list[Action]:
@@ -197,15 +203,18 @@ class Ear:
 
     def judged(self, job: int, probability: float, took_s: float) -> None:
         """Take the verdict whether the turn sounds complete; it sets how long to wait for more."""
-        turn, complete_hold = self._turn, self._settings.complete_hold_ms
-        if turn and turn.judge_job == job and complete_hold is not None:
-            turn.judge_s = took_s
-            if probability >= COMPLETE:
-                self._detector.set_hold(complete_hold)
+        if self._turn and self._patience.job == job:
+            self._patience.takes(probability, took_s)
+            self._detector.set_hold(hold_ms(self._settings, probability))
 
     @property
     def _position(self) -> int:
         return self._frames * FRAME_SAMPLES
+
+    @property
+    def _overlap_hold_ms(self) -> int:
+        hold = self._settings.hold_ms
+        return min(hold, OVERLAP_HOLD_MS) if self._watch.active else hold
 
     def _use(self, settings: EarSettings) -> None:
         self._settings = settings
@@ -261,6 +270,18 @@ class Ear:
             pcm = self._audio.read(turn.settled_to, self._position)
             self._actions.append(Recognise(watch.job, pcm, early=True))
 
+    def _follow_silence(self, turn: OpenTurn) -> None:
+        """Judge the turn's sound, and again when there is more silence in it."""
+        silence_ms = self._detector.silence_ms
+        if silence_ms < PAUSE_MS or self._settings.complete_hold_ms is None:
+            return
+        if self._watch.active or not self._patience.wants_judgement(silence_ms):
+            return
+        job = self._new_job()
+        self._patience.asks(job, silence_ms)
+        start = max(turn.start, self._position - WINDOW_SAMPLES)
+        self._actions.append(Judge(job, self._audio.read(start, self._position)))
+
     def _take_words(self, words: str) -> None:
         if self._watch.active:
             self._watch.words = words
@@ -275,10 +296,7 @@ class Ear:
     def _pause_turn(self, turn: OpenTurn) -> None:
         self._drop(self._watch.drop_job())
         turn.recognition = self._recognise(turn, self._position)
-        if self._settings.complete_hold_ms is not None:
-            turn.judge_job = self._new_job()
-            start = max(turn.start, self._position - WINDOW_SAMPLES)
-            self._actions.append(Judge(turn.judge_job, self._audio.read(start, self._position)))
+        self._detector.set_hold(self._overlap_hold_ms)
 
     def _resume_turn(self, turn: OpenTurn) -> None:
         recognition = turn.recognition
@@ -296,9 +314,9 @@ class Ear:
             messages.HOLD: (self._position - self._last_speech) / VAD_RATE,
             messages.AT_TURN_AUDIO: arrived,
         }
-        if turn.judge_s is not None:
-            metrics[messages.END_OF_TURN] = turn.judge_s
-        self._drop_judgement(turn)
+        if self._patience.took_s is not None:
+            metrics[messages.END_OF_TURN] = self._patience.took_s
+        self._drop(self._patience.forget())
         recognition = turn.recognition or self._recognise(turn, self._position)
         ended = EndedTurn(
             turn,
@@ -333,16 +351,11 @@ class Ear:
         recognition = turn.recognition
         if recognition and self._waiting.pop(recognition.job, None):
             self._drop(recognition.job)
-        self._drop_judgement(turn)
+        self._drop(self._patience.forget())
 
     def _drop(self, job: int | None) -> None:
         if job is not None:
             self._actions.append(Drop(job))
-
-    def _drop_judgement(self, turn: OpenTurn) -> None:
-        if turn.judge_job is not None and turn.judge_s is None:
-            self._drop(turn.judge_job)
-        turn.judge_job = turn.judge_s = None
 
     def _abandon_turn(self) -> None:
         turn, self._turn = self._turn, None

@@ -77,8 +77,6 @@ class OpenTurn:
     settled: str = ""
     recognition: PendingWords | None = None
     drafted: bool = False
-    judge_job: int | None = None
-    judge_s: float | None = None
 
     def transcript(self) -> str:
         """All words known so far."""
