@@ -81,8 +81,6 @@ def errors_page() -> str:
         "connection and the session go on, unless an ending below says otherwise.",
         "## Codes",
         _table(("code", "class", "retryable", "in the OpenAI dialect", "when"), codes),
-        "A `conversation.item.retrieve` of an item that is not there is "
-        "`item_retrieve_invalid_item_id` in the OpenAI dialect.",
         "## Endings",
         "How a connection ends: the WebSocket close code and reason.",
         _table(("close code", "close reason", "when"), endings),

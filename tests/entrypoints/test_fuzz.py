@@ -24,7 +24,7 @@ pytestmark = pytest.mark.e2e
 
 MESSAGES = 5_000 if os.environ.get("CI") else 1_000
 BATCH = 50
-CODES = {*ERROR_KINDS, *OPENAI_CODES.values(), "item_retrieve_invalid_item_id"}
+CODES = {*ERROR_KINDS, *OPENAI_CODES.values()}
 # The server's own faults, which no message of a client may cause.
 FAULTS = {code for code, kind in ERROR_KINDS.items() if kind.error_class == "server_error"}
 RESET = {

@@ -287,14 +287,14 @@ def test_user_audio_always_has_a_transcript_key() -> None:
             "Empty.",
         ),
         (
-            DuplexError("item_not_found", "conversation.item.retrieve: no item x."),
+            DuplexError("item_retrieve_invalid_item_id", "No item x."),
             "item_retrieve_invalid_item_id",
-            "conversation.item.retrieve: no item x.",
+            "No item x.",
         ),
         (
-            DuplexError("item_not_found", "conversation.item.delete: no item x."),
+            DuplexError("item_not_found", "No item x."),
             "item_not_found",
-            "conversation.item.delete: no item x.",
+            "No item x.",
         ),
         (
             DuplexError("item_create_duplicate_item_id", "Taken."),
@@ -408,3 +408,8 @@ def test_a_duplex_error_names_a_session_field_as_the_session_does() -> None:
     other = error_event(DuplexError("bad_event", "No.", param="item.call_id"))
     assert isinstance(other, ErrorEvent)
     assert duplex(other)["error"]["param"] == "item.call_id"
+
+
+def test_the_contract_has_one_name_for_an_item_that_is_not_there() -> None:
+    error = error_event(DuplexError("item_retrieve_invalid_item_id", "No item x.", param="item_id"))
+    assert duplex(error)["error"]["code"] == "item_not_found"

@@ -9,6 +9,7 @@ from msgspec import UNSET, structs, to_builtins
 
 from omniduplex.protocol.duplex.beta_dialect import project_beta
 from omniduplex.protocol.duplex.config import Dialect
+from omniduplex.protocol.duplex.errors import DUPLEX_CODES
 from omniduplex.protocol.duplex.events import (
     DuplexEvent,
     DuplexResponse,
@@ -72,11 +73,13 @@ def _duplex_done(event: ResponseDone) -> ResponseDone:
 
 
 def _duplex_error(event: ErrorEvent) -> ErrorEvent:
-    """Name a session field as the session object does: `turn_detection`, not its full path."""
-    param = event.error.param
-    if param is None or not param.startswith("session."):
-        return event
-    error = structs.replace(event.error, param=param.removeprefix("session."))
+    """Use the contract's codes, and name a session field as the session object does.
+
+    That is `turn_detection`, not its full path.
+    """
+    code, param = event.error.code, event.error.param
+    shown = None if param is None else param.removeprefix("session.")
+    error = structs.replace(event.error, code=DUPLEX_CODES.get(code, code), param=shown)
     return structs.replace(event, error=error)
 
 

@@ -94,6 +94,9 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     # items
     "missing_item_id": _invalid("The event does not name an item."),
     "item_not_found": _invalid("There is no such item in the conversation."),
+    "item_retrieve_invalid_item_id": _invalid(
+        "There is no such item to retrieve; `item_not_found` in the duplex dialect."
+    ),
     "item_create_duplicate_item_id": _invalid("An item of this id is there already."),
     "invalid_function_call_output": _invalid(
         "The output is no text, or its `call_id` is unknown or answered already."
@@ -107,6 +110,7 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     "unsupported_native_response_options": _invalid("This model cannot follow the named option."),
     "barge_in_unsupported": _invalid("This model cannot be interrupted by an event."),
     "unsupported": _invalid("The deployment does not offer this."),
+    "response_error": _server("The turn that was to make the response failed (turn mode)."),
     # playback
     "playback_item_mismatch": _invalid("The item is not that of the named response."),
     "playback_item_not_found": _invalid("There is no such answer in the conversation."),
@@ -147,6 +151,9 @@ OPENAI_CODES: dict[str, str] = {
     "response_already_active": "conversation_already_has_active_response",
     "input_audio_buffer_empty": "input_audio_buffer_commit_empty",
 }
+
+# The contract has one name where the OpenAI API has two.
+DUPLEX_CODES: dict[str, str] = {"item_retrieve_invalid_item_id": "item_not_found"}
 
 
 class DuplexError(Exception):

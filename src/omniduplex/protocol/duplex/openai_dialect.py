@@ -219,8 +219,6 @@ def _ga_error(event: ErrorEvent) -> realtime.ErrorEvent:
     code, message = OPENAI_CODES.get(error.code, error.code), error.message
     if error.code == "response_not_active" and not message.startswith("Cancellation failed"):
         message = f"Cancellation failed: {message}"
-    if error.code == "item_not_found" and "conversation.item.retrieve" in message:
-        code = "item_retrieve_invalid_item_id"
     return realtime.ErrorEvent(
         event_id=event.event_id,
         server_event_seq=event.server_event_seq,

@@ -178,13 +178,19 @@ def test_items_that_cannot_be_are_refused_and_change_nothing(
     assert by_hand.said == [("user", "Hi")]
 
 
-@pytest.mark.parametrize("command", [RetrieveItem(item_id="no"), DeleteItem(item_id="no")])
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (RetrieveItem(item_id="no"), "item_retrieve_invalid_item_id"),
+        (DeleteItem(item_id="no"), "item_not_found"),
+    ],
+)
 def test_items_that_are_not_there_are_named(
-    by_hand: SessionDriver, command: RetrieveItem | DeleteItem
+    by_hand: SessionDriver, command: RetrieveItem | DeleteItem, code: str
 ) -> None:
     by_hand.send(msgspec.structs.replace(command, event_id="e1"))
     error = by_hand.error()
-    assert (error.code, error.param, error.event_id) == ("item_not_found", "item_id", "e1")
+    assert (error.code, error.param, error.event_id) == (code, "item_id", "e1")
 
     by_hand.send(msgspec.structs.replace(command, item_id="", event_id="e2"))
     assert (by_hand.error().code, by_hand.error().event_id) == ("missing_item_id", "e2")

@@ -71,11 +71,8 @@ class Conversation:
     def retrieve(self, command: RetrieveItem) -> None:
         """Show an item as it stands; of an answer that was cut off, what was heard."""
         if _item_id(command.item_id) not in self._core.history:
-            raise DuplexError(
-                "item_not_found",
-                f"conversation.item.retrieve: no item {command.item_id!r} in this conversation",
-                param="item_id",
-            )
+            message = f"no item {command.item_id!r} in this conversation"
+            raise DuplexError("item_retrieve_invalid_item_id", message, param="item_id")
         self._core.emit(ItemRetrieved(item=self._as_heard(self._core.history.get(command.item_id))))
 
     def _as_heard(self, entry: HistoryEntry) -> Item:
