@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 import struct
 import threading
@@ -30,6 +31,12 @@ class Lane:
     slice_bytes: int = CHUNK_BYTES
     delay_s: float = 0.0
     """How late each slice is."""
+    jitter_s: float = 0.0
+    """How much later or earlier, at most."""
+    bytes_per_s: float | None = None
+    """The width of the line; None: as wide as it is."""
+    lingers_s: float = 0.0
+    """For so long a cut connection looks alive, and then it is closed, not reset."""
 
 
 @dataclass(frozen=True)
@@ -78,15 +85,16 @@ class FrameCounter:
 class _Direction:
     """The bytes of one direction on their way."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: Lane, chance: random.Random) -> None:
         self.lane = lane
         self.frames = FrameCounter()
         self.passed = 0
+        self._chance = chance
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Forward until the stream ends or the plan cuts it."""
         while data := await reader.read(self.lane.slice_bytes):
-            await asyncio.sleep(self.lane.delay_s)
+            await asyncio.sleep(self._time_of(len(data)))
             allowed, is_cut = self._allowed(data)
             writer.write(data[:allowed])
             await writer.drain()
@@ -95,6 +103,11 @@ class _Direction:
                 return
             if allowed < len(data):
                 await asyncio.Event().wait()
+
+    def _time_of(self, size: int) -> float:
+        lane = self.lane
+        late_s = lane.delay_s + self._chance.uniform(-lane.jitter_s, lane.jitter_s)
+        return late_s + (size / lane.bytes_per_s if lane.bytes_per_s else 0.0)
 
     def _allowed(self, data: bytes) -> tuple[int, bool]:
         """How many of these bytes go through, and whether the cut comes then."""
@@ -120,6 +133,7 @@ class TcpProxy:
         self.down: list[FrameCounter] = []
         """Per connection, in order: what client and server sent."""
         self._target_port = target_port
+        self._chance = random.Random("network")
         self._plans: deque[Plan] = deque()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy")
@@ -139,6 +153,10 @@ class TcpProxy:
     def has_plans(self) -> bool:
         """Whether a connection is still to come for which something is planned."""
         return bool(self._plans)
+
+    def cut(self) -> None:
+        """Reset every connection."""
+        self._run(self._cut())
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -166,6 +184,9 @@ class TcpProxy:
 
     async def _stop(self) -> None:
         self._server.close()
+        await self._cut()
+
+    async def _cut(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -176,7 +197,7 @@ class TcpProxy:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         plan = self._plans.popleft() if self._plans else Plan()
-        up, down = _Direction(plan.up), _Direction(plan.down)
+        up, down = (_Direction(lane, self._chance) for lane in (plan.up, plan.down))
         self.up.append(up.frames)
         self.down.append(down.frames)
         writers = [writer]
@@ -186,12 +207,23 @@ class TcpProxy:
             )
             writers.append(server_writer)
             await _first_end(up.carry(reader, server_writer), down.carry(server_reader, writer))
+            await _linger(max(plan.up.lingers_s, plan.down.lingers_s), *writers)
         except (OSError, asyncio.CancelledError):
             pass  # one side is gone, or the test is over: the other side learns it by the reset
         finally:
             for one in writers:
-                reset(one.get_extra_info("socket"))
-                one.transport.abort()
+                if not one.is_closing():
+                    reset(one.get_extra_info("socket"))
+                    one.transport.abort()
+
+
+async def _linger(seconds: float, *writers: asyncio.StreamWriter) -> None:
+    """Keep a connection through which nothing goes any more, then close it without a reset."""
+    if seconds:
+        await asyncio.sleep(seconds)
+        for writer in writers:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
 
 
 async def _first_end(*works: Coroutine[Any, Any, None]) -> None:

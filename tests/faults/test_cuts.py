@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import random
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from tests.entrypoints.conftest import ServeApp
+from tests.faults.counts import IS_SOAK, times
 from tests.faults.resumable_echo import resumable_echo
 from tests.faults.surviving_client import Event, SurvivingClient, audio_of
 from tests.faults.tcp_proxy import Lane, Plan, TcpProxy
@@ -20,7 +22,15 @@ from omniduplex.entrypoints.openai.app import create_app
 pytestmark = pytest.mark.e2e
 
 RATE_HZ = 16_000
-RANDOM_CUTS = 200
+RANDOM_CUTS = times(200)
+# A soak's networks are as slow as the worst real ones; here their times are a tenth.
+HASTE = 1 if IS_SOAK else 10
+NETWORKS = {
+    "200 ms late, give or take 100": Lane(delay_s=0.2 / HASTE, jitter_s=0.1 / HASTE),
+    "64 kbit/s": Lane(bytes_per_s=8000 * HASTE, slice_bytes=1000),
+    "one byte at a time": Lane(slice_bytes=1),
+    "closed long after the cut": Lane(lingers_s=1.0 / HASTE),
+}
 
 
 class Outcome(NamedTuple):
@@ -162,6 +172,20 @@ def test_cut_after_cut_while_it_comes_back(proxy: TcpProxy, uncut: Outcome) -> N
 
     # Some cuts come before `session.created` has arrived: those sessions are begun again.
     assert resumes > RANDOM_CUTS // 2
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_bad_network_that_cuts_too(proxy: TcpProxy, uncut: Outcome, name: str) -> None:
+    chance = random.Random(name)
+    # The third event answers a command: by then the client has read what a resume needs.
+    ends = proxy.down[0].ends
+    resumes = 0
+    for _ in range(RANDOM_CUTS // 100):
+        lane = NETWORKS[name]
+        cut = dataclasses.replace(lane, cut_at=chance.randrange(ends[3], ends[-2]))
+        resumes += survive(proxy, Plan(up=lane, down=cut), uncut)
+
+    assert resumes == RANDOM_CUTS // 100
 
 
 def test_a_slow_network_in_small_slices(proxy: TcpProxy, uncut: Outcome) -> None:

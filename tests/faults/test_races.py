@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.entrypoints.conftest import ServeApp
+from tests.faults.counts import times
 from tests.faults.resumable_echo import resumable_echo
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -19,7 +20,7 @@ from omniduplex.entrypoints.openai.app import create_app
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
-RACES = 500
+RACES = times(500)
 
 
 @pytest.fixture
