@@ -21,7 +21,6 @@ pytestmark = pytest.mark.e2e
 
 SESSIONS = 20
 # A busy machine may keep a healthy worker waiting, but not for so long.
-HANG_TIMEOUT_S = 5.0
 
 
 def worker_of(server: Server) -> int:
@@ -68,7 +67,7 @@ def check_ending(events: list[dict[str, Any]], code: int, reason: str, *, answer
 def test_the_sessions_of_a_worker_that_dies_or_hangs_end_typed_and_the_next_one_works(
     tmp_path: Path, note_figure: NoteFigure, blow: signal.Signals
 ) -> None:
-    stage = {"worker": "process", "hang_timeout_s": HANG_TIMEOUT_S, "options": {"paced": True}}
+    stage = {"worker": "process", "options": {"paced": True}}
     with served_echo(tmp_path, stage=stage, max_sessions=SESSIONS) as server, ExitStack() as stack:
         talks = [stack.enter_context(Talk(server.http, PATH)) for _ in range(SESSIONS)]
         for number, talk in enumerate(talks):

@@ -2,35 +2,41 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.stages.support import Listener, process_is_gone, stage
 from tests.stages.worker_models import (
     BrokenModel,
+    ComputingModel,
+    DeadlockedModel,
     DyingModel,
     EchoModel,
     GatedModel,
     HangingModel,
     PatientModel,
+    SleeplessModel,
     SlowModel,
     ThreadedModel,
 )
 
 from omniduplex.config.pipeline import StageConfig
-from omniduplex.stages.client import (
-    ProcessStageClient,
-    StageClient,
-    ThreadStageClient,
-    describe_exit,
-)
+from omniduplex.stages.client import StageClient, ThreadStageClient
 from omniduplex.stages.errors import StageOverloaded, StageStartError, StageUnavailable
 from omniduplex.stages.factory import create_client
 from omniduplex.stages.inline import InlineStageClient
 from omniduplex.stages.messages import StageAbort, StageInput, StageOutput
+from omniduplex.stages.process_client import ProcessStageClient, describe_exit
+from omniduplex.stages.stillness import LOOK_S, STILL_LOOKS
 
 pytestmark = pytest.mark.anyio
+
+FOR_EVER_S = 1000.0
+NOBODY_STIRS = "the worker's process is stopped, or its threads wait for each other"
 
 both = pytest.mark.parametrize("worker", ["thread", "process"])
 everywhere = pytest.mark.parametrize("worker", ["thread", "process", "inline"])
@@ -289,6 +295,93 @@ async def test_a_process_that_is_stopped_hangs_too(listener: Listener) -> None:
     assert process_is_gone(client.pid)
 
 
+@pytest.mark.parametrize("given", [True, False])
+async def test_a_stopped_process_is_known_by_what_the_kernel_says(
+    listener: Listener, given: bool
+) -> None:
+    client = await running(stage(EchoModel, hang_timeout_s=FOR_EVER_S), listener)
+    assert client.pid is not None
+    os.kill(client.pid, signal.SIGSTOP)
+    if given:
+        client.submit(StageInput("r"))
+
+    assert await listener.death() == NOBODY_STIRS
+    await client.stop()
+    assert process_is_gone(client.pid)
+    assert listener.deaths_left == 0
+
+
+async def test_threads_that_wait_for_each_other_are_known_too(listener: Listener) -> None:
+    client = await running(stage(DeadlockedModel, hang_timeout_s=FOR_EVER_S), listener)
+
+    client.submit(StageInput("r"))
+
+    assert await listener.death() == NOBODY_STIRS
+    await client.stop()
+
+
+async def test_a_step_of_a_sleepless_model_that_sleeps_is_stuck(listener: Listener) -> None:
+    client = await running(stage(SleeplessModel, hang_timeout_s=FOR_EVER_S), listener)
+
+    client.submit(StageInput("r"))
+
+    assert await listener.death() == "the worker's step waits for what does not come"
+    await client.stop()
+
+
+async def test_a_step_that_sleeps_for_a_reason_has_the_time_of_its_stage(
+    listener: Listener, fifo: Path
+) -> None:
+    options = {"go": str(fifo)}
+    client = await running(stage(GatedModel, hang_timeout_s=FOR_EVER_S, options=options), listener)
+    client.submit(StageInput("r"))
+    assert (await listener.output()).text == "r"
+    await looked(times=3 * STILL_LOOKS)
+    await asyncio.to_thread(fifo.write_text, "go")
+
+    assert await listener.output() == StageOutput("r")
+    assert listener.deaths_left == 0
+    await client.stop()
+
+
+async def test_on_a_busy_machine_nobody_is_taken_for_dead(listener: Listener) -> None:
+    """The worker computes without ever letting another thread of it run, at the lowest priority."""
+    config = stage(ComputingModel, hang_timeout_s=FOR_EVER_S, nice=19)
+    client = await running(config, listener)
+    with busy_processors():
+        client.submit(StageInput("r"))
+        await looked(times=3 * STILL_LOOKS)
+        assert client.alive
+        assert client.pid is not None
+        os.kill(client.pid, signal.SIGUSR1)
+
+        assert (await listener.output()).text == "computed"
+    assert listener.deaths_left == 0
+    await client.stop()
+
+
+async def looked(*, times: int) -> None:
+    """Let a client look so often at whether its worker stirs."""
+    loop = asyncio.get_running_loop()
+    for _ in range(times):
+        passed = loop.create_future()
+        loop.call_later(LOOK_S, passed.set_result, None)
+        await passed
+
+
+@contextlib.contextmanager
+def busy_processors() -> Iterator[None]:
+    """Give every processor of this machine something else to do."""
+    loop = [sys.executable, "-c", "while True: pass"]
+    burners = [subprocess.Popen(loop) for _ in range(os.cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
 async def test_a_thread_that_hangs_is_left_behind_and_says_nothing_any_more(
     listener: Listener, fifo: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -408,7 +501,7 @@ async def test_stop_while_it_starts_fails_the_start(
 async def test_a_child_that_holds_the_socket_of_a_dead_worker_does_not_hide_its_death(
     listener: Listener, fifo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omniduplex.stages.client.EOF_TIMEOUT_S", 0.001)
+    monkeypatch.setattr("omniduplex.stages.process_client.EOF_TIMEOUT_S", 0.001)
     client = await running(stage(EchoModel), listener)
     client.submit(StageInput("r", text=f"fork {fifo}"))
     await listener.output()

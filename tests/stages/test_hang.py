@@ -62,7 +62,7 @@ class Worker:
     def _ask(self) -> None:
         self.asked += 1
 
-    def _hang(self) -> None:
+    def _hang(self, reason: str) -> None:
         self.hangs += 1
 
 

@@ -13,13 +13,13 @@ from omniduplex.config.pipeline import StageConfig
 from omniduplex.stages.client import (
     OnDead,
     OnOutput,
-    ProcessStageClient,
     StageClient,
     ThreadStageClient,
 )
 from omniduplex.stages.errors import StageOverloaded, StageStartError, StageUnavailable
 from omniduplex.stages.messages import StageAbort, StageInput, StageMessage, StageOutput
 from omniduplex.stages.pool import StagePool
+from omniduplex.stages.process_client import ProcessStageClient
 from omniduplex.telemetry.metrics import ServerMetrics
 
 pytestmark = pytest.mark.anyio

@@ -221,8 +221,8 @@ import asyncio, sys
 from pathlib import Path
 import msgspec
 from omniduplex.config.pipeline import StageConfig
-from omniduplex.stages.client import ProcessStageClient
 from omniduplex.stages.messages import StageInput
+from omniduplex.stages.process_client import ProcessStageClient
 
 async def main():
     client = ProcessStageClient(msgspec.json.decode(sys.argv[1], type=StageConfig))

@@ -1,6 +1,8 @@
 """Stage models for tests: importable by their dotted path in a worker process too."""
 
+import ctypes
 import os
+import re
 import signal
 import threading
 from collections.abc import Sequence
@@ -107,6 +109,38 @@ class HangingModel(EchoModel):
     def step(self, batch: Sequence[StageMessage]) -> None:
         self.emit(StageOutput("any", text="hangs"))
         threading.Event().wait()
+
+
+class SleeplessModel(HangingModel):
+    """Hangs, although it says that it never sleeps."""
+
+    sleepless = True
+
+
+class DeadlockedModel(EchoModel):
+    """Sleeps for ever in a step, and lets no other thread of Python run."""
+
+    def step(self, batch: Sequence[StageMessage]) -> None:
+        ctypes.PyDLL(None).pause()
+
+
+class ComputingModel(EchoModel):
+    """Computes in a step without letting another thread of Python run, until SIGUSR1."""
+
+    sleepless = True
+
+    def load(self) -> None:
+        signal.signal(signal.SIGUSR1, self._stop_computing)
+
+    def _stop_computing(self, *_: object) -> None:
+        raise InterruptedError
+
+    def step(self, batch: Sequence[StageMessage]) -> None:
+        try:
+            # Takes 2 ** 60 tries, during which it looks for signals but gives nobody a turn.
+            re.match(r"(a+)+$", "a" * 60 + "b")
+        except InterruptedError:
+            self.emit(StageOutput("r", text="computed"))
 
 
 class ThreadedModel(EchoModel):

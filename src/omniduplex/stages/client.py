@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
-import socket
-import subprocess
-import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,10 +11,11 @@ from typing import TypeVar
 
 from omniduplex.config.pipeline import StageConfig
 from omniduplex.stages.errors import StageOverloaded, StageStartError, StageUnavailable
-from omniduplex.stages.hang import HangWatch
+from omniduplex.stages.hang import HangWatch, LifeWatch, cannot_tell
 from omniduplex.stages.messages import (
     FromWorker,
     StageAbort,
+    StageAlive,
     StageDrained,
     StageFatal,
     StageInput,
@@ -27,13 +23,13 @@ from omniduplex.stages.messages import (
     StageOutput,
     StagePing,
     StagePong,
+    StageProbe,
     StageReady,
     StageStop,
     ToWorker,
 )
-from omniduplex.stages.transport import FrameProtocol
+from omniduplex.stages.stillness import Look
 from omniduplex.stages.worker import AbortedRequests, Inbox, run_worker
-from omniduplex.telemetry.logging import current_settings
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +38,6 @@ OnOutput = Callable[[StageOutput], None]
 OnDead = Callable[[str], None]
 
 START_TIMEOUT_S = 120.0
-# After the process is gone its socket ends at once, unless a child of it holds a copy.
-EOF_TIMEOUT_S = 1.0
 
 
 class StageClient(ABC):
@@ -54,6 +48,8 @@ class StageClient(ABC):
         self._start_timeout_s = start_timeout_s
         self._aborted = AbortedRequests()
         self._waiting = 0
+        self._watch: HangWatch | None = None
+        self._life: LifeWatch | None = None
         self._alive = False
         self._started = False
         self._stopping = False
@@ -81,12 +77,6 @@ class StageClient(ABC):
         self._on_output, self._on_dead = on_output, on_dead
         self._ready: asyncio.Future[float] = self._loop.create_future()
         self._exited = asyncio.Event()
-        self._watch = HangWatch(
-            self._hang_timeout_s(),
-            call_later=self._loop.call_later,
-            ask=lambda: self._send(StagePing()),
-            on_hang=self._hangs,
-        )
         try:
             async with asyncio.timeout(self._start_timeout_s):
                 await self._launch()
@@ -121,10 +111,30 @@ class StageClient(ABC):
             )
         self._send(message)
         self._waiting += isinstance(message, StageInput)
-        self._watch.given()
+        if self._watch is not None:
+            self._watch.given()
+
+    def _watch_over(self, ready: StageReady) -> None:
+        """Begin to notice when the worker hangs; called once, as it is ready."""
+        self._watch = HangWatch(
+            self._hang_timeout_s(),
+            call_later=self._loop.call_later,
+            ask=lambda: self._send(StagePing()),
+            on_hang=self._hangs,
+            look=self._step_look(ready),
+        )
 
     def _hang_timeout_s(self) -> float:
         return self.config.hang_timeout_s
+
+    def _step_look(self, ready: StageReady) -> Look:
+        """How to see that nobody works on a step; by default not at all."""
+        return cannot_tell
+
+    def _watch_no_more(self) -> None:
+        for watch in (self._watch, self._life):
+            if watch is not None:
+                watch.end()
 
     async def stop(self, timeout_s: float = 5.0) -> None:
         """End the worker, by force if it takes longer; no output comes from now on."""
@@ -132,7 +142,7 @@ class StageClient(ABC):
             return
         self._alive = False
         self._stopping = True
-        self._watch.end()
+        self._watch_no_more()
         if not self._ready.done():
             self._ready.set_exception(StageStartError("the stage was stopped while it started"))
         self._send(StageStop())
@@ -145,22 +155,28 @@ class StageClient(ABC):
                     self._on_output(message)
             case StageDrained():
                 self._waiting -= message.count
-            case StagePong():
-                self._watch.answered()
+            case StagePong() | StageAlive():
+                watch = self._watch if isinstance(message, StagePong) else self._life
+                if watch is not None:
+                    watch.answered()
             case StageReady():
-                if not self._ready.done():
-                    self._alive = True
-                    self._ready.set_result(message.load_s)
+                self._is_ready(message)
             case StageFatal():
                 self._report_end(message.error)
 
-    def _hangs(self) -> None:
-        self._report_end(f"the worker did not answer for {self.config.hang_timeout_s:g} s")
+    def _is_ready(self, ready: StageReady) -> None:
+        if not self._ready.done():
+            self._alive = True
+            self._watch_over(ready)
+            self._ready.set_result(ready.load_s)
+
+    def _hangs(self, reason: str) -> None:
+        self._report_end(reason)
         self._abandon()
 
     def _report_end(self, reason: str) -> None:
         self._alive = False
-        self._watch.end()
+        self._watch_no_more()
         if self._stopping or self._reported:
             return
         self._reported = True
@@ -231,7 +247,8 @@ class ThreadStageClient(StageClient):
             logger.warning("stage %s outlived its engine", self.config.name)
 
     def _send(self, message: ToWorker) -> None:
-        self._inbox.put(message)
+        if not isinstance(message, StageProbe):  # a thread that does not run cannot be told apart
+            self._inbox.put(message)
 
     def _abandon(self) -> None:
         logger.error("the thread of stage %s hangs and is left behind", self.config.name)
@@ -244,106 +261,3 @@ class ThreadStageClient(StageClient):
 
     async def _discard(self) -> None:
         self._inbox.put(StageStop())
-
-
-class ProcessStageClient(StageClient):
-    """A worker in a process of its own, which ends when this process does."""
-
-    def __init__(self, config: StageConfig, *, start_timeout_s: float = START_TIMEOUT_S) -> None:
-        super().__init__(config, start_timeout_s=start_timeout_s)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._protocol: FrameProtocol | None = None
-        self._connected = False
-        self._exit_status: int | None = None
-
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
-
-    async def _launch(self) -> None:
-        try:
-            ours, theirs = socket.socketpair()
-            with theirs:
-                _, self._protocol = await self._loop.create_unix_connection(
-                    lambda: FrameProtocol(FromWorker, self._receive, self._connection_lost),
-                    sock=ours,
-                )
-                self._connected = True
-                self._process = self._spawn(theirs.fileno())
-        except OSError as error:
-            if self._protocol:
-                self._protocol.abort()
-            raise StageStartError(f"cannot start a process: {error}") from error
-        self._protocol.send(self.config)
-        threading.Thread(
-            target=self._wait_for_exit,
-            args=(self._process,),
-            name=f"stage-{self.config.name}-exit",
-            daemon=True,
-        ).start()
-
-    def _spawn(self, worker_socket: int) -> subprocess.Popen[bytes]:
-        log = current_settings()
-        command = [sys.executable, "-P", "-m", "omniduplex.stages.worker", self.config.name]
-        command += ["--socket", str(worker_socket), "--log-level", str(log.level)]
-        if log.json_lines:
-            command.append("--log-json")
-        # Whatever class this process can import, its worker can.
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            pass_fds=[worker_socket],
-            env={**os.environ, "PYTHONPATH": path},
-        )
-
-    def _wait_for_exit(self, process: subprocess.Popen[bytes]) -> None:
-        status = process.wait()
-        try:
-            self._loop.call_soon_threadsafe(self._process_exited, status)
-        except RuntimeError:
-            logger.warning("stage %s outlived its engine", self.config.name)
-
-    def _process_exited(self, status: int) -> None:
-        self._exit_status = status
-        if self._protocol:
-            self._loop.call_later(EOF_TIMEOUT_S, self._protocol.abort)
-        self._settle()
-
-    def _connection_lost(self) -> None:
-        self._connected = False
-        self._alive = False
-        if not self._stopping and self._process:
-            self._process.kill()  # without its socket it is of no use; no-op if it has exited
-        self._settle()
-
-    def _settle(self) -> None:
-        if self._exit_status is not None and not self._connected:
-            self._worker_ended(describe_exit(self._exit_status))
-
-    def _send(self, message: ToWorker) -> None:
-        if self._protocol:
-            self._protocol.send(message)
-
-    def _abandon(self) -> None:
-        if self._process:
-            self._process.kill()
-
-    async def _finish(self, timeout_s: float) -> None:
-        if self._process is None or await self._has_exited(timeout_s):
-            return
-        # A worker heeds no signal but this one: others are for its parent to act upon.
-        logger.warning("stage %s did not stop in %s s: killed", self.config.name, timeout_s)
-        await self._discard()
-
-    async def _discard(self) -> None:
-        if self._process:
-            self._process.kill()
-            await self._exited.wait()
-
-
-def describe_exit(status: int) -> str:
-    """In words, what `subprocess.Popen.returncode` says."""
-    if status < 0:
-        return f"the worker was killed by {signal.Signals(-status).name}"
-    return f"the worker exited with status {status}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from omniduplex.config.pipeline import StageConfig
-from omniduplex.stages.client import ProcessStageClient, StageClient, ThreadStageClient
+from omniduplex.stages.client import StageClient, ThreadStageClient
 from omniduplex.stages.inline import InlineStageClient
+from omniduplex.stages.process_client import ProcessStageClient
 
 CLIENTS: dict[str, type[StageClient]] = {
     "process": ProcessStageClient,

@@ -35,10 +35,20 @@ class StagePing(msgspec.Struct, frozen=True, array_like=True, tag=8):
     """Asks for a `StagePong` once the model has stepped over all that came before."""
 
 
+class StageProbe(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """Asks for a `StageAlive` at once, whatever the model is doing."""
+
+
 class StageReady(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """The worker has loaded its model; `load_s` is how long that took, in seconds."""
+    """The worker has loaded its model; `load_s` is how long that took, in seconds.
+
+    `answering` are the kernel's ids of the threads that answer probes; `sleepless` is what the
+    model says of itself (`StageModel.sleepless`).
+    """
 
     load_s: float
+    answering: tuple[int, ...] = ()
+    sleepless: bool = False
 
 
 class StageDrained(msgspec.Struct, frozen=True, array_like=True, tag=7):
@@ -49,6 +59,10 @@ class StageDrained(msgspec.Struct, frozen=True, array_like=True, tag=7):
 
 class StagePong(msgspec.Struct, frozen=True, array_like=True, tag=9):
     """The worker's loop turns: the model has been given all that came before the ping."""
+
+
+class StageAlive(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """The worker's process runs, and its threads get their turn."""
 
 
 class StageOutput(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -77,5 +91,6 @@ class StageFatal(msgspec.Struct, frozen=True, array_like=True, tag=6):
 
 
 StageMessage = StageInput | StageAbort
-ToWorker = StageInput | StageAbort | StagePing | StageStop
-FromWorker = StageReady | StageDrained | StagePong | StageOutput | StageFatal
+ToInbox = StageInput | StageAbort | StagePing | StageStop
+ToWorker = ToInbox | StageProbe
+FromWorker = StageReady | StageDrained | StagePong | StageAlive | StageOutput | StageFatal

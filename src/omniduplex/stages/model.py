@@ -25,6 +25,12 @@ class StageModel(ABC):
     """
 
     Options: ClassVar[type[msgspec.Struct]] = NoOptions
+    sleepless: ClassVar[bool] = False
+    """Whether `step` waits for nothing but processors and the model's own threads.
+
+    Then a step during which all of them sleep is a deadlock, and is known as one after 0.6 s. Not
+    to be said of a model whose step waits for a device, a network or another process.
+    """
 
     def __init__(self, options: Any, emit: Emit) -> None:
         self.options = options
@@ -40,7 +46,8 @@ class StageModel(ABC):
 
         A model that returns true has more to do than one step should: it is stepped again as soon
         as what else has arrived is taken, if need be with an empty batch.
-        A worker that does not come back from it within the `hang_timeout_s` of its stage is killed.
+        A worker that does not come back from it within the `hang_timeout_s` of its stage is
+        killed, and sooner if it sleeps through it and is `sleepless`.
         An exception that leaves `step` is a bug or a broken model: the worker dies of it and the
         sessions it carries fail. A failure of one request is an output with `error` instead.
         """

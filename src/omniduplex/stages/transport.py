@@ -101,6 +101,11 @@ class FrameSender:
         self._thread = threading.Thread(target=self._run, name="frame-sender", daemon=True)
         self._thread.start()
 
+    @property
+    def thread_id(self) -> int | None:
+        """The kernel's id of the thread that sends."""
+        return self._thread.native_id
+
     def send(self, message: msgspec.Struct) -> None:
         self._frames.put(encode_frame(message))
 

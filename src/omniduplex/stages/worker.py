@@ -22,6 +22,7 @@ from omniduplex.config.pipeline import StageConfig
 from omniduplex.stages.messages import (
     FromWorker,
     StageAbort,
+    StageAlive,
     StageDrained,
     StageFatal,
     StageInput,
@@ -29,8 +30,10 @@ from omniduplex.stages.messages import (
     StageOutput,
     StagePing,
     StagePong,
+    StageProbe,
     StageReady,
     StageStop,
+    ToInbox,
     ToWorker,
 )
 from omniduplex.stages.model import Emit, StageModel
@@ -75,10 +78,10 @@ class Inbox:
 
     def __init__(self) -> None:
         self.aborted = AbortedRequests()
-        self._messages: queue.SimpleQueue[ToWorker] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[ToInbox] = queue.SimpleQueue()
         self._stopped = False
 
-    def put(self, message: ToWorker) -> None:
+    def put(self, message: ToInbox) -> None:
         if isinstance(message, StageAbort):
             self.aborted.add(message.request_ids)
         self._messages.put(message)
@@ -95,7 +98,7 @@ class Inbox:
             batch.append(message)
         return batch
 
-    def _waiting(self, wait: bool) -> Iterator[ToWorker]:
+    def _waiting(self, wait: bool) -> Iterator[ToInbox]:
         if wait:
             yield self._messages.get()
         with contextlib.suppress(queue.Empty):
@@ -137,10 +140,12 @@ def create_model(config: StageConfig, emit: Emit) -> StageModel:
     return model_class(options, emit)
 
 
-def run_worker(config: StageConfig, inbox: Inbox, send: Send) -> bool:
+def run_worker(
+    config: StageConfig, inbox: Inbox, send: Send, *, answering: tuple[int, ...] = ()
+) -> bool:
     """Load the model, run it to its end, close it; false if it failed.
 
-    `send` must be safe to call from any thread.
+    `send` must be safe to call from any thread; `answering` as in `StageReady`.
     """
 
     def emit(output: StageOutput) -> None:
@@ -171,7 +176,7 @@ def run_worker(config: StageConfig, inbox: Inbox, send: Send) -> bool:
     if errors:
         return False
     with supervised():
-        send(StageReady(time.monotonic() - started))
+        send(StageReady(time.monotonic() - started, answering, model.sleepless))
         run_loop(model, inbox, send)
     with supervised():
         model.close()
@@ -204,11 +209,13 @@ def _serve(connection: socket.socket) -> int:
     config = msgspec.msgpack.decode(first, type=StageConfig)
     os.nice(config.nice)
     inbox = Inbox()
-    threading.Thread(
-        target=_receive, args=(frames, inbox), name="frame-reader", daemon=True
-    ).start()
     sender = FrameSender(connection)
-    succeeded = run_worker(config, inbox, sender.send)
+    reader = threading.Thread(
+        target=_receive, args=(frames, inbox, sender.send), name="frame-reader", daemon=True
+    )
+    reader.start()
+    answering = tuple(id_ for id_ in (reader.native_id, sender.thread_id) if id_ is not None)
+    succeeded = run_worker(config, inbox, sender.send, answering=answering)
     sender.close(FLUSH_TIMEOUT_S)
     # Tells the parent that nothing more comes, even if a thread of the model keeps us alive.
     with contextlib.suppress(OSError):
@@ -216,12 +223,16 @@ def _serve(connection: socket.socket) -> int:
     return 0 if succeeded else 1
 
 
-def _receive(frames: Iterator[bytes], inbox: Inbox) -> None:
+def _receive(frames: Iterator[bytes], inbox: Inbox, send: Send) -> None:
     """Feed the inbox; when the parent is gone, stop, and at last end even a worker that hangs."""
     decoder = msgspec.msgpack.Decoder(ToWorker)
     try:
         for frame in frames:
-            inbox.put(decoder.decode(frame))
+            message = decoder.decode(frame)
+            if isinstance(message, StageProbe):
+                send(StageAlive())
+            else:
+                inbox.put(message)
     except (FrameError, msgspec.DecodeError):
         logger.exception("the parent broke the protocol")
     inbox.put(StageStop())

@@ -88,6 +88,7 @@ class EchoStage(StageModel):
     """Hears 80 ms units, tells turns by their loudness, answers them with a tone and words."""
 
     Options = EchoOptions
+    sleepless = True
     options: EchoOptions
 
     def __init__(self, options: EchoOptions, emit: Emit) -> None:
