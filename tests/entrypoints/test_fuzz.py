@@ -55,8 +55,8 @@ def senseless(rng: random.Random) -> Iterator[str]:
 
 
 def settle(talk: Talk, mark: str) -> list[dict[str, Any]]:
-    """Read everything up to the answer to a message of our own."""
-    talk.send("no.such.event", event_id=mark)
+    """Read everything up to the engine's answer to a message of our own."""
+    talk.send("conversation.item.retrieve", item_id="no such", event_id=mark)
     events = [talk.recv()]
     while events[-1].get("error", {}).get("event_id") != mark:
         events.append(talk.recv())
