@@ -35,7 +35,7 @@ def omni() -> Iterator[DuplexOmni]:
 
 
 async def receive(socket: ClientConnection) -> dict[str, Any]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         event: dict[str, Any] = json.loads(await socket.recv())
         return event
 
