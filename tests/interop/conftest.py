@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.recordings import RATE_HZ, recording
 from tests.e2e.server import Server, serve
+from tests.entrypoints.turn.sounds import tone
 from tests.interop.drivers import DRIVERS, CallerFiles, Driver, Rounds
 from tests.interop.tool_endpoint import tool_endpoint
 
@@ -42,10 +43,20 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> CallerFiles:
 
 
 @pytest.fixture(scope="session")
-def rounds(files: CallerFiles, echo_server: Server, paced_echo_server: Server) -> Iterator[Rounds]:
+def echo_files(files: CallerFiles, tmp_path_factory: pytest.TempPathFactory) -> CallerFiles:
+    """A long question, since echo's answer is as long: a client finds the time to talk over it."""
+    speech = tmp_path_factory.mktemp("tone") / "long.pcm"
+    speech.write_bytes(tone(8000, rate=24_000))
+    return CallerFiles(speech=speech, barge=files.barge)
+
+
+@pytest.fixture(scope="session")
+def rounds(
+    echo_files: CallerFiles, echo_server: Server, paced_echo_server: Server
+) -> Iterator[Rounds]:
     """Rounds with echo; they end before its servers do."""
     with ThreadPoolExecutor(len(DRIVERS)) as pool:
-        yield Rounds(files, pool)
+        yield Rounds(echo_files, pool)
 
 
 @pytest.fixture(scope="session")

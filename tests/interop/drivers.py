@@ -18,6 +18,10 @@ ROOT = FOLDER.parents[1]
 NODE_MODULES = FOLDER / "node" / "node_modules"
 OTHER_PYTHON = ROOT / ".venv-interop" / "bin" / "python"
 
+# For a whole conversation, and for the program around it, on a machine that does more than that.
+TIMEOUT_S = 90
+START_TIMEOUT_S = 60
+
 Event = dict[str, Any]
 
 
@@ -92,11 +96,12 @@ class Driver:
                 *("--speech", str(files.speech)),
                 *("--barge", str(files.barge)),
                 *("--speed", str(speed)),
+                *("--timeout", str(TIMEOUT_S)),
             ],
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=TIMEOUT_S + START_TIMEOUT_S,
             check=False,
         )
         assert told.returncode == 0, told.stderr

@@ -10,7 +10,7 @@ from tests.interop.drivers import CallerFiles, Driver, Rounds, Told
 
 from omniduplex.benchmarks.wer import word_error_rate
 
-pytestmark = [pytest.mark.e2e, pytest.mark.interop, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.interop, pytest.mark.timeout(240)]
 
 ECHO = "omniduplex/echo"
 LOCAL = "omniduplex/local"
