@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 100.0
+STOP_TIMEOUT_S = 60.0
 
 _LISTENS = re.compile(r'base_url="http://(\S+?)/v1"')
 

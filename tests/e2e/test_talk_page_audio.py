@@ -10,7 +10,7 @@ import soxr
 from playwright.sync_api import Page
 from tests.e2e.browser import chromium, scripted_server, silence, talk_page, write_microphone
 
-pytestmark = [pytest.mark.browser, pytest.mark.e2e]
+pytestmark = [pytest.mark.browser, pytest.mark.e2e, pytest.mark.timeout(180)]
 
 
 @pytest.fixture(scope="module")
