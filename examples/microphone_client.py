@@ -12,27 +12,29 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from abc import ABC, abstractmethod
+import threading
+from collections import deque
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from omniduplex.clients import (
+    AudioFormat,
     DuplexClient,
     DuplexClientError,
+    MonotonicClock,
+    PlaybackTracker,
     RealTimePlayer,
     ServerEvent,
     SessionConfig,
+    bounded_drain,
     bytes_for_ms,
+    duration_ms,
     read_pcm16_wav,
 )
-from omniduplex.clients.clock import MonotonicClock
 from omniduplex.protocol.duplex import (
-    AudioDelta,
-    AudioFormat,
     ErrorEvent,
-    OutputCleared,
     ResponseDone,
     TranscriptDelta,
     TranscriptionCompleted,
@@ -47,68 +49,80 @@ CONFIG = SessionConfig(
     output_audio=LOUDSPEAKER,
     turn_detection=TurnDetectionPatch(type="server_vad"),
 )
+# An interrupted answer fades within 60 ms; cut off at once, it would click.
+CUT = bounded_drain(60, 20)
 
 
-class Sound(ABC):
-    """Where the user's voice comes from, and where the answer goes."""
+class Device:
+    """The machine's own microphone and loudspeaker, by sounddevice.
 
-    @abstractmethod
-    async def hear(self) -> bytes:
-        """The next block of the microphone, once it has been spoken."""
-
-    @abstractmethod
-    def play(self, pcm: bytes) -> None:
-        """Queue audio for the loudspeaker."""
-
-    @abstractmethod
-    def silence(self) -> None:
-        """Forget what is queued."""
-
-
-class Device(Sound):
-    """The machine's own microphone and loudspeaker, by sounddevice."""
+    The device calls back in threads of its own: a lock guards what they share with us.
+    """
 
     def __init__(self, sounddevice: Any) -> None:
-        self._heard: asyncio.Queue[bytes] = asyncio.Queue()
+        self._spoken: asyncio.Queue[bytes] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
         self._queued = bytearray()
-        loop = asyncio.get_running_loop()
-
-        # The device calls these two in a thread of its own.
-        def take(block: Any, *_: Any) -> None:
-            loop.call_soon_threadsafe(self._heard.put_nowait, bytes(block))
-
-        def fill(block: Any, *_: Any) -> None:
-            pcm = bytes(self._queued[: len(block)])
-            del self._queued[: len(pcm)]
-            block[:] = pcm.ljust(len(block), b"\0")
-
-        self._streams = [
-            sounddevice.RawInputStream(
-                samplerate=MICROPHONE.rate_hz,
-                channels=1,
-                dtype="int16",
-                blocksize=MICROPHONE.rate_hz * BLOCK_MS // 1000,
-                callback=take,
-            ),
-            sounddevice.RawOutputStream(
-                samplerate=LOUDSPEAKER.rate_hz, channels=1, dtype="int16", callback=fill
-            ),
-        ]
+        self._given_ms = self._heard_ms = 0.0
+        # When each block will have sounded, by the device's clock, and how much that makes.
+        self._sounding: deque[tuple[float, float]] = deque()
+        microphone = sounddevice.RawInputStream(
+            samplerate=MICROPHONE.rate_hz,
+            channels=1,
+            dtype="int16",
+            blocksize=MICROPHONE.rate_hz * BLOCK_MS // 1000,
+            callback=self._take,
+        )
+        self._loudspeaker = sounddevice.RawOutputStream(
+            samplerate=LOUDSPEAKER.rate_hz, channels=1, dtype="int16", callback=self._fill
+        )
+        self._streams = (microphone, self._loudspeaker)
         for stream in self._streams:
             stream.start()
 
+    def close(self) -> None:
+        """Let go of the device."""
+        for stream in self._streams:
+            stream.close()
+
     async def hear(self) -> bytes:
-        return await self._heard.get()
+        """The next block of the microphone, once it has been spoken."""
+        return await self._spoken.get()
 
-    def play(self, pcm: bytes) -> None:
-        self._queued += pcm
+    def play(self, pcm: bytes, _: AudioFormat) -> None:
+        """Queue audio for the loudspeaker."""
+        with self._lock:
+            self._queued += pcm
 
-    def silence(self) -> None:
-        self._queued.clear()
+    def position_ms(self) -> float:
+        """How much of what was queued has sounded."""
+        with self._lock:
+            while self._sounding and self._sounding[0][0] <= self._loudspeaker.time:
+                self._heard_ms = self._sounding.popleft()[1]
+            return self._heard_ms
+
+    def stop(self) -> float:
+        """Fade out; where that will end, as a position."""
+        with self._lock:
+            self._queued[:] = CUT.tail(bytes(self._queued), rate_hz=LOUDSPEAKER.rate_hz)
+            return self._given_ms + duration_ms(LOUDSPEAKER, len(self._queued))
+
+    def _take(self, block: Any, *_: Any) -> None:
+        self._loop.call_soon_threadsafe(self._spoken.put_nowait, bytes(block))
+
+    def _fill(self, block: Any, _: int, when: Any, __: Any) -> None:
+        with self._lock:
+            pcm = bytes(self._queued[: len(block)])
+            del self._queued[: len(pcm)]
+            self._given_ms += duration_ms(LOUDSPEAKER, len(pcm))
+            sounded_at = when.outputBufferDacTime + duration_ms(LOUDSPEAKER, len(block)) / 1000
+            self._sounding.append((sounded_at, self._given_ms))
+        block[:] = pcm.ljust(len(block), b"\0")
 
 
-class Recording(Sound):
-    """A recorded question, then silence; the loudspeaker is off."""
+class Recording:
+    """A recorded question, then silence, in a microphone's stead."""
 
     def __init__(self, pcm: bytes) -> None:
         self._clock = MonotonicClock()
@@ -116,59 +130,64 @@ class Recording(Sound):
         self._pcm = pcm
 
     async def hear(self) -> bytes:
+        """The next block, once it has been spoken."""
         self._due += BLOCK_MS / 1000
         await self._clock.sleep_until(self._due)
         size = bytes_for_ms(MICROPHONE, BLOCK_MS)
         block, self._pcm = self._pcm[:size], self._pcm[size:]
         return block.ljust(size, b"\0")
 
-    def play(self, pcm: bytes) -> None:
-        """Nobody listens."""
 
-    def silence(self) -> None:
-        """It is silent."""
-
-
-def show(event: ServerEvent, sound: Sound) -> None:
-    """Play what sounds, print what was said."""
+def show(event: ServerEvent) -> None:
+    """Print what was said."""
     match event:
-        case AudioDelta():
-            sound.play(event.delta)
-        case OutputCleared():
-            sound.silence()
         case TranscriptionCompleted():
             print(f"you:   {event.transcript.strip()}\nmodel: ", end="", flush=True)
         case TranscriptDelta():
             print(event.delta, end="", flush=True)
         case ResponseDone():
-            if event.response.status == "cancelled":
-                sound.silence()
             print(f"  [{event.response.status}]", flush=True)
         case ErrorEvent():
             print(f"error: {event.error.code}: {event.error.message}", file=sys.stderr)
 
 
-async def talk(url: str, model: str, wav: Path | None) -> None:
+async def converse(
+    client: DuplexClient, microphone: Device | Recording, player: PlaybackTracker
+) -> None:
     """Talk until the session ends, or with a recording until its question has been answered."""
+    events = client.events()
+
+    async def speak() -> None:
+        while True:
+            await client.append_audio(await microphone.hear())
+
+    async with asyncio.TaskGroup() as tasks:
+        helpers = [tasks.create_task(speak()), tasks.create_task(player.run())]
+        async for event in events:
+            # It plays the audio, stops it at an interruption, and tells the server what was heard.
+            player.feed(event)
+            show(event)
+            if isinstance(microphone, Recording) and isinstance(event, ResponseDone):
+                break
+        for helper in helpers:
+            helper.cancel()
+
+
+async def talk(url: str, model: str, wav: Path | None) -> None:
     question = read_pcm16_wav(wav) if wav is not None else None
     async with DuplexClient(url, model=model, config=CONFIG) as client:
-        sound = Recording(question) if question is not None else Device(find_sounddevice())
-        player = RealTimePlayer(client, clock=MonotonicClock())
-        events = client.events()
-
-        async def speak() -> None:
-            while True:
-                await client.append_audio(await sound.hear())
-
-        async with asyncio.TaskGroup() as tasks:
-            helpers = [tasks.create_task(speak()), tasks.create_task(player.run())]
-            async for event in events:
-                player.feed(event)
-                show(event, sound)
-                if question is not None and isinstance(event, ResponseDone):
-                    break
-            for helper in helpers:
-                helper.cancel()
+        if question is not None:
+            muted = RealTimePlayer(client, clock=MonotonicClock(), cut=CUT)
+            await converse(client, Recording(question), muted)
+            return
+        device = Device(find_sounddevice())
+        try:
+            player = PlaybackTracker(
+                client, play=device.play, position_ms=device.position_ms, stop=device.stop
+            )
+            await converse(client, device, player)
+        finally:
+            device.close()
 
 
 def find_sounddevice() -> Any:

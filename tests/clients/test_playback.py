@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 from tests.clients.scripted import MODEL, InlinePeer, Peer, VirtualClock, audio, created, done
 
-from omniduplex.clients.duplex import InlineDuplexClient, RealTimePlayer
+from omniduplex.clients.duplex import (
+    AudioFormat,
+    InlineDuplexClient,
+    PlaybackTracker,
+    RealTimePlayer,
+    bounded_drain,
+)
 from omniduplex.protocol.duplex import AckPlayback, OutputCleared
 
 pytestmark = pytest.mark.anyio
@@ -112,3 +119,161 @@ async def test_after_an_interruption_the_next_answer_sounds_at_once(
     clock.advance(0.2)
 
     assert player.played_ms("two") == 200
+
+
+class PhoneLeg:
+    """A loudspeaker at the far end of a line: what is heard lags by 300 ms, and clicks nowhere."""
+
+    LAG_MS = 300.0
+    IN_FLIGHT_MS = 20.0
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.sent = bytearray()
+        self._clock = clock
+        self._started_at = clock.now()
+        self._ends_at_ms = 0.0
+
+    def play(self, pcm: bytes, audio_format: AudioFormat) -> None:
+        assert audio_format == AudioFormat(rate_hz=24000)
+        self.sent += pcm
+        self._ends_at_ms += len(pcm) / 48
+
+    def position_ms(self) -> float:
+        passed_ms = (self._clock.now() - self._started_at) * 1000
+        return min(self._ends_at_ms, max(0.0, passed_ms - self.LAG_MS))
+
+    def stop(self) -> float:
+        self._ends_at_ms = min(self._ends_at_ms, self.position_ms() + self.IN_FLIGHT_MS)
+        return self._ends_at_ms
+
+
+@pytest.fixture
+def phone(clock: VirtualClock) -> PhoneLeg:
+    return PhoneLeg(clock)
+
+
+@pytest.fixture
+async def tracker(
+    peer: Peer, phone: PhoneLeg, clock: VirtualClock, anyio_backend: str
+) -> AsyncIterator[PlaybackTracker]:
+    async with InlineDuplexClient(InlinePeer(peer), model=MODEL) as client:
+        yield PlaybackTracker(
+            client, position_ms=phone.position_ms, play=phone.play, stop=phone.stop, clock=clock
+        )
+
+
+async def test_b23_what_is_acknowledged_is_what_the_loudspeaker_tells(
+    tracker: PlaybackTracker, clock: VirtualClock, peer: Peer
+) -> None:
+    tracker.feed(audio("r", SECOND))
+    await tracker.report()
+    clock.advance(0.8)
+    await tracker.report()
+    tracker.feed(done("r"))
+    clock.advance(9)
+    await tracker.report()
+
+    assert reports(peer) == [("r", 0, False), ("r", 500, False), ("r", 1000, False)]
+    assert tracker.idle
+
+
+async def test_b23_a_barge_in_truncates_where_the_listener_was(
+    tracker: PlaybackTracker, clock: VirtualClock, peer: Peer
+) -> None:
+    tracker.feed(audio("r", SECOND))
+    clock.advance(0.7)
+    cut_off = tracker.cut()
+    clock.advance(9)
+    tracker.feed(done("r", "cancelled"))
+    await tracker.report()
+
+    assert cut_off == [("r", "item_r", 420)]
+    assert reports(peer) == [("r", 420, True)]
+    assert tracker.played_ms("r") == tracker.played_ms("item_r") == 420
+
+
+async def test_b23_a_position_is_enough_for_who_plays_by_himself(
+    peer: Peer, anyio_backend: str
+) -> None:
+    async with InlineDuplexClient(InlinePeer(peer), model=MODEL) as client:
+        positions = iter([0.0, 250.5])
+        tracker = PlaybackTracker(client, position_ms=lambda: next(positions))
+        tracker.feed(audio("r", SECOND))
+        await tracker.report()
+        await tracker.report()
+
+    assert reports(peer) == [("r", 0, False), ("r", 250, False)]
+
+
+async def test_positions_are_reported_in_batches(
+    tracker: PlaybackTracker, clock: VirtualClock, peer: Peer
+) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(tracker.run())
+        for _ in range(50):
+            tracker.feed(audio("r", bytes(960)))
+        clock.advance(0.5)
+        for _ in range(3):
+            await clock.sleeping()
+            clock.advance(0.1)
+        await clock.sleeping()
+        running.cancel()
+
+    assert [heard for _, heard, _ in reports(peer)] == [300, 400, 500]
+
+
+async def test_audio_of_an_answer_that_was_cut_off_is_not_played(
+    tracker: PlaybackTracker, phone: PhoneLeg, clock: VirtualClock
+) -> None:
+    tracker.feed(audio("one", SECOND))
+    tracker.cut("one")
+    tracker.feed(audio("one", SECOND))
+    await tracker.report()
+    tracker.feed(audio("one", SECOND))
+    tracker.feed(audio("two", SECOND))
+
+    assert len(phone.sent) == 2 * len(SECOND)
+
+
+async def test_an_interruption_silences_what_is_queued_behind(
+    player: RealTimePlayer, clock: VirtualClock, peer: Peer
+) -> None:
+    player.feed(audio("one", SECOND))
+    player.feed(audio("two", SECOND))
+    clock.advance(0.4)
+    cut_off = player.cut("one")
+    await player.report()
+
+    assert [(name, heard) for name, _, heard in cut_off] == [("one", 400), ("two", 0)]
+    assert player.idle
+    assert reports(peer) == [("one", 400, True), ("two", 0, True)]
+
+
+async def test_an_answer_that_has_sounded_is_cut_off_without_silencing_the_next(
+    player: RealTimePlayer, clock: VirtualClock
+) -> None:
+    player.feed(audio("one", SECOND))
+    clock.advance(1)
+    player.feed(audio("two", SECOND))
+    clock.advance(0.2)
+
+    assert player.cut("one") == [("one", "item_one", 1000)]
+    clock.advance(0.3)
+    assert player.played_ms("two") == 500
+
+
+async def test_b15_a_drain_is_heard_and_no_longer_than_it_may_be(
+    peer: Peer, clock: VirtualClock, anyio_backend: str
+) -> None:
+    async with InlineDuplexClient(InlinePeer(peer), model=MODEL) as client:
+        player = RealTimePlayer(client, clock=clock, cut=bounded_drain(60, 20))
+        player.feed(audio("one", SECOND))
+        clock.advance(0.5)
+        assert player.cut() == [("one", "item_one", 560)]
+        assert not player.idle
+        clock.advance(0.06)
+        assert player.idle
+
+        player.feed(audio("two", SECOND))
+        clock.advance(0.97)
+        assert player.cut() == [("two", "item_two", 1000)]

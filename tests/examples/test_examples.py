@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from omniduplex.clients import read_pcm16_wav, write_pcm16_wav
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SOUND_CARD = Path(__file__).with_name("sound_card")
 ECHO = "omniduplex/echo"
 
 
@@ -126,6 +128,30 @@ def test_a_recording_stands_in_for_the_microphone(tmp_path: Path, server: Server
     told = succeed("microphone_client.py", "--url", server.url, "--model", ECHO, "--wav", question)
     assert "you:   tone 440 Hz 0.8 s" in told
     assert "You said tone 440 Hz 0.8 s  [completed]" in told
+
+
+def test_a_sound_card_is_spoken_to_and_speaks(tmp_path: Path, server: Server) -> None:
+    spoken, sounded = tmp_path / "spoken", tmp_path / "sounded"
+    spoken.write_bytes(read_pcm16_wav(tone(tmp_path / "question.wav", 440, 0.8)))
+    sounded.touch()
+    cards = {"PYTHONPATH": str(SOUND_CARD), "SPOKEN": str(spoken), "SOUNDED": str(sounded)}
+    command = [sys.executable, str(EXAMPLES / "microphone_client.py"), "--url", server.url]
+    with subprocess.Popen(
+        [*command, "--model", ECHO],
+        env={**os.environ, **cards},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as talking:
+        assert talking.stdout is not None
+        answered = next(line for line in talking.stdout if "[completed]" in line)
+        while not sounded.read_bytes().strip(b"\0"):
+            with pytest.raises(subprocess.TimeoutExpired):
+                talking.wait(timeout=0.05)
+        talking.send_signal(signal.SIGINT)
+        _, complaints = talking.communicate(timeout=30)
+    assert (talking.returncode, complaints) == (0, "")
+    assert "You said tone 440 Hz 0.8 s" in answered
 
 
 def test_a_machine_without_portaudio_is_told_so(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from omniduplex.clients.errors import (
 )
 from omniduplex.clients.events import ServerEvent, wire_type
 from omniduplex.clients.inline_duplex import InlineDuplexClient
-from omniduplex.clients.playback import RealTimePlayer
+from omniduplex.clients.playback import PlaybackTracker, RealTimePlayer, Truncation
+from omniduplex.clients.playback_cut import PlaybackCut, bounded_drain, immediate_cut
 from omniduplex.clients.reconnect import ConnectionResumed, ReconnectPolicy, ResumeCredentials
 from omniduplex.clients.response import ResponseHandle
 from omniduplex.clients.subscription import Subscription
@@ -50,6 +51,8 @@ __all__ = [
     "EventCollector",
     "InlineDuplexClient",
     "MonotonicClock",
+    "PlaybackCut",
+    "PlaybackTracker",
     "RealTimePlayer",
     "ReconnectPolicy",
     "ResponseHandle",
@@ -58,8 +61,10 @@ __all__ = [
     "SessionConfig",
     "Subscription",
     "Transport",
+    "Truncation",
     "acknowledge_collected_playback",
     "audio_data_url",
+    "bounded_drain",
     "build_realtime_url",
     "bytes_for_ms",
     "chunk_period_ms",
@@ -67,6 +72,7 @@ __all__ = [
     "duration_ms",
     "has_residual_model_unit",
     "image_data_url",
+    "immediate_cut",
     "read_pcm16_wav",
     "reference_audio_data_url",
     "summarize_session_request_metrics",
