@@ -14,7 +14,7 @@ PORT ?= 8000
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup run test check bench fuzz docs clean \
+.PHONY: help setup run test check bench fuzz soak docs clean \
 	install-run install-dev install-fuzz assets chromium interop
 
 help: ## say what there is to make
@@ -43,6 +43,13 @@ bench: install-run assets ## latency and overhead, as JSON in out/
 
 fuzz: install-fuzz ## every decoder under a fuzzer for FUZZ_SECONDS (60), as JSON in out/
 	$(BIN)/python -m tests.fuzz.run
+
+soak: install-dev ## a thousand cuts and races, a flood, SOAK_SESSIONS (100) for SOAK_MINUTES (60)
+	mkdir -p out
+	FAULTS="$${FAULTS:-1000}" $(BIN)/python -m pytest --timeout 7200 tests/faults
+	$(BIN)/omniduplex bench flood --json out/flood.json
+	$(BIN)/omniduplex bench soak --sessions "$${SOAK_SESSIONS:-100}" \
+		--minutes "$${SOAK_MINUTES:-60}" --json out/soak.json
 
 docs: install-dev ## write docs/errors.md and docs/wire.md from the types
 	$(BIN)/python scripts/generate_docs.py

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from omniduplex.entrypoints.cli.bench_endurance import flood, soak
+from omniduplex.entrypoints.cli.bench_tools import (
+    ECHO_MODEL,
+    JsonFile,
+    serve_command,
+    told_failures,
+    write_report,
+)
 
 if TYPE_CHECKING:
     from omniduplex.benchmarks.overhead import Side
     from omniduplex.benchmarks.questions import Question
 
 app = typer.Typer(help="Measure latency, overhead, turn taking and load.", no_args_is_help=True)
+app.command()(flood)
+app.command()(soak)
 
 LOCAL_MODEL = "omniduplex/local"
-ECHO_MODEL = "omniduplex/echo"
 VOICE_ASSET, VOICE_NAME = "piper_joe", "en_US-joe-medium"
 # The voice draws its prosody at random; with a seed, every run asks in the same tone.
 VOICE_SEED = 1
@@ -33,7 +41,6 @@ ApiKey = Annotated[
         show_default=False,
     ),
 ]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Where the report goes, as JSON.")]
 
 
 class Vad(StrEnum):
@@ -103,9 +110,9 @@ def latency(
             voice_of_questions=asked_by,
         )
         show_latency(console, report)
-        _write(json_file, report)
+        write_report(json_file, report)
 
-    with _told_failures():
+    with told_failures():
         if questions is None:
             asked, asked_by = _spoken_questions(), f"embedded voice {VOICE_NAME}"
         else:
@@ -113,7 +120,7 @@ def latency(
         if url is not None:
             run(url)
             return
-        with serve(_serve_command(model)) as server:
+        with serve(serve_command(model)) as server:
             run(server.url)
 
 
@@ -150,14 +157,48 @@ def overhead(
         return asyncio.run(measure(callers, frames, server.cpu_seconds, clock, seconds))
 
     paced = resources.files("omniduplex.benchmarks") / "paced_echo.yaml"
-    with _told_failures():
-        with resources.as_file(paced) as deploy, serve(_serve_command(ECHO_MODEL, deploy)) as echo:
+    with told_failures():
+        with resources.as_file(paced) as deploy, serve(serve_command(ECHO_MODEL, deploy)) as echo:
             ours = stack(echo)
         with serve([sys.executable, "-m", "omniduplex.benchmarks.baseline"]) as bare:
             theirs = baseline(bare)
         report = report_overhead(ours, theirs, machine=machine, model=ECHO_MODEL, sessions=sessions)
         show_overhead(Console(), report)
-        _write(json_file, report)
+        write_report(json_file, report)
+
+
+@app.command()
+def cancel(
+    json_file: JsonFile = None,
+    sessions: Annotated[int, typer.Option(help="Concurrent sessions.", min=1, max=256)] = 50,
+    cancels: Annotated[int, typer.Option(help="Answers that each session cancels.", min=1)] = 20,
+) -> None:
+    """How long an answer of echo goes on after its cancel, and that it ends for good."""
+    from random import Random
+
+    from rich.console import Console
+
+    from omniduplex.benchmarks.cancel import CancelCaller, cancel_all, report_cancel
+    from omniduplex.benchmarks.machine import describe_machine
+    from omniduplex.benchmarks.server_process import serve
+    from omniduplex.benchmarks.tables import show_cancel
+    from omniduplex.clients import MonotonicClock
+
+    clock, machine = MonotonicClock(), describe_machine()
+    paced = resources.files("omniduplex.benchmarks") / "paced_echo.yaml"
+    with (
+        told_failures(),
+        resources.as_file(paced) as deploy,
+        serve(serve_command(ECHO_MODEL, deploy)) as server,
+    ):
+        callers = [
+            CancelCaller(server.url, ECHO_MODEL, clock, Random(index)) for index in range(sessions)
+        ]
+        asyncio.run(cancel_all(callers, cancels))
+        logs = [caller.log for caller in callers]
+        report = report_cancel(logs, machine=machine, model=ECHO_MODEL)
+        show_cancel(Console(), report)
+        write_report(json_file, report)
 
 
 class Dialect(StrEnum):
@@ -210,13 +251,13 @@ def turns(
         out=out,
         api_key=api_key,
     )
-    with _told_failures():
+    with told_failures():
         choice.check()
         if url is not None:
-            _write(json_file, measure_turns(choice, url, Console(), started_here=False))
+            write_report(json_file, measure_turns(choice, url, Console(), started_here=False))
             return
-        with serve(_serve_command(model)) as server:
-            _write(json_file, measure_turns(choice, server.url, Console(), started_here=True))
+        with serve(serve_command(model)) as server:
+            write_report(json_file, measure_turns(choice, server.url, Console(), started_here=True))
 
 
 class Backend(StrEnum):
@@ -286,27 +327,21 @@ def serve_under_load(
         plots=plots,
         api_key=api_key,
     )
-    with _told_failures():
+    with told_failures():
         choice.levels()
         if url is not None:
-            _write(json_file, measure_serve(choice, url, Console(), started_here=False))
+            write_report(json_file, measure_serve(choice, url, Console(), started_here=False))
             return
         paced = resources.files("omniduplex.benchmarks") / "paced_echo.yaml"
         with resources.as_file(paced) as deploy:
-            command = _serve_command(model, deploy if model == ECHO_MODEL else None)
+            command = serve_command(model, deploy if model == ECHO_MODEL else None)
             with serve(command) as server:
                 report = measure_serve(choice, server.url, Console(), started_here=True)
-        _write(json_file, report)
+        write_report(json_file, report)
 
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text.replace(" ", "").split(",")))
-
-
-def _serve_command(model: str, deploy_config: Path | None = None) -> list[str]:
-    command = [sys.executable, "-m", "omniduplex.entrypoints.cli.main", "serve", model]
-    command += ["--port", "0", "--log-level", "warning"]
-    return command if deploy_config is None else [*command, "--deploy-config", str(deploy_config)]
 
 
 def _spoken_questions() -> list[Question]:
@@ -320,60 +355,3 @@ def _spoken_questions() -> list[Question]:
     path = asset_path(VOICE_ASSET) / f"{VOICE_NAME}.onnx"
     voice = Voice(path, path.with_name(f"{path.name}.json"))
     return [question(text, voice.say(text), voice.rate, text) for text in QUESTION_TEXTS]
-
-
-def _write(path: Path | None, report: Any) -> None:
-    import msgspec
-
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
-
-
-@contextmanager
-def _told_failures() -> Iterator[None]:
-    """What a user can put right is told in a line; anything else is a bug and shows itself."""
-    import wave
-
-    from rich.console import Console
-
-    from omniduplex.benchmarks.questions import QuestionError
-    from omniduplex.benchmarks.serve.command import ServeChoiceError
-    from omniduplex.benchmarks.server_process import ServerStartError
-    from omniduplex.benchmarks.turns.command import ChoiceError
-    from omniduplex.benchmarks.turns.line import LineError
-    from omniduplex.clients import DuplexClientError
-    from omniduplex.models.local.asset_sources import AssetError
-
-    known = (
-        QuestionError,
-        ServerStartError,
-        ChoiceError,
-        ServeChoiceError,
-        LineError,
-        DuplexClientError,
-        AssetError,
-        OSError,
-        wave.Error,
-    )
-    failures: list[BaseException] = []
-    try:
-        yield
-    except* known as group:
-        failures = list(_with_notes(group))
-    for error in failures:
-        told = "\n".join((f"bench failed: {error}", *getattr(error, "__notes__", ())))
-        Console(stderr=True).print(told, style="red", markup=False, soft_wrap=True)
-    if failures:
-        raise typer.Exit(1)
-
-
-def _with_notes(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    """The errors themselves, each with the notes of the groups around it."""
-    for error in group.exceptions:
-        for note in getattr(group, "__notes__", ()):
-            error.add_note(note)
-        if isinstance(error, BaseExceptionGroup):
-            yield from _with_notes(error)
-        else:
-            yield error
