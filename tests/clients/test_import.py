@@ -7,6 +7,8 @@ import statistics
 import subprocess
 import sys
 
+import pytest
+
 DOOR = "omniduplex.clients.duplex"
 ROUNDS = 5
 # CPU time, so that other work of the machine does not count.
@@ -27,6 +29,7 @@ def importing(module: str) -> tuple[float, list[str]]:
     return found["took_s"], found["modules"]
 
 
+@pytest.mark.timeout(180)
 def test_the_client_imports_in_less_than_half_of_the_time_of_openai() -> None:
     pairs = [(importing(DOOR)[0], importing("openai")[0]) for _ in range(ROUNDS)]
 

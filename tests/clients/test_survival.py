@@ -26,7 +26,7 @@ from omniduplex.entrypoints.openai.app import create_app
 
 __all__ = ["serve_app"]
 
-pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e, pytest.mark.timeout(240)]
 
 CONFIG = create_duplex_session_config()
 TONE = struct.pack("<8000h", *(int(8000 * math.sin(n / 4)) for n in range(8000)))

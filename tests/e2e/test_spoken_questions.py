@@ -16,7 +16,7 @@ from omniduplex.clients.local import create_duplex_session_config
 from omniduplex.models.local.asr import Recognizer
 from omniduplex.protocol.duplex import ResponseDone, TranscriptionCompleted
 
-pytestmark = [pytest.mark.e2e, pytest.mark.local, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.local, pytest.mark.timeout(400)]
 
 MODEL = "omniduplex/local"
 ANSWER_TIMEOUT_S = 40.0

@@ -20,7 +20,7 @@ from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.entrypoints.openai.app import create_app
 from omniduplex.protocol.duplex import ERROR_KINDS, OPENAI_CODES, CloseSession
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 MESSAGES = 5_000 if os.environ.get("CI") else 1_000
 BATCH = 50

@@ -17,7 +17,7 @@ from tests.faults.test_cuts import answer, item_ids, retrieve, tone
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.entrypoints.openai.app import create_app
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 PATH = "/v1/duplex?model=m"
 

@@ -28,7 +28,7 @@ from omniduplex.entrypoints.duplex.serving import DuplexServing
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.entrypoints.openai.app import create_app
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 PATTERNS = 1000
 # Pools of threads grow as they are first needed.

@@ -19,7 +19,7 @@ from tests.faults.tcp_proxy import Lane, Plan, TcpProxy
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.entrypoints.openai.app import create_app
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 RATE_HZ = 16_000
 RANDOM_CUTS = times(200)

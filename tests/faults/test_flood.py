@@ -12,7 +12,7 @@ from tests.entrypoints.talk import Talk
 from tests.reliability.processes import resident_bytes
 from tests.reliability.served_echo import PATH, converse, leave, served_echo
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 APPENDS = 20_000
 TURNS = 20

@@ -18,7 +18,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.entrypoints.openai.app import create_app
 
-pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e, pytest.mark.timeout(240)]
 
 RACES = times(500)
 

@@ -20,7 +20,7 @@ from tests.reliability.served_echo import (
     write,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 MIB = 1024 * 1024
 KEPT_OUTPUT_BYTES = 2 * MIB

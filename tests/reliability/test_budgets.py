@@ -15,7 +15,7 @@ from tests.reliability.processes import resident_bytes
 from tests.reliability.served_echo import IS_CI, PATH, converse, leave, served_echo
 from websockets.asyncio.client import connect
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 MIB = 1024 * 1024
 LIMIT_BYTES = 16 * MIB

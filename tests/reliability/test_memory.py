@@ -22,7 +22,7 @@ SAMPLE_EVERY = 10
 MAX_SLOPE_BYTES = 1024
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("path", ["/v1/realtime", PATH])
 def test_b61_memory_files_and_threads_are_flat_over_sessions(
     tmp_path: Path, note_figure: NoteFigure, path: str

@@ -27,7 +27,7 @@ from tests.reliability.served_echo import (
     write,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 MIB = 1024 * 1024
 # Echo makes 10 s of audio an answer (640 KB of JSON). The kernel's buffers take some of it: the

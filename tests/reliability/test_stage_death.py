@@ -17,7 +17,7 @@ from tests.reliability.conftest import NoteFigure
 from tests.reliability.served_echo import PATH, ask, leave, served_echo
 from websockets.exceptions import ConnectionClosed
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 SESSIONS = 20
 # A busy machine may keep a healthy worker waiting, but not for so long.
