@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
+from typing import Protocol
 
 import pytest
 from tests.clients.resumable import ResumablePeer, serve_resumable
@@ -14,7 +16,14 @@ from tests.clients.scripted import (
     serve_peer,
 )
 
-from omniduplex.clients.duplex import DuplexClient, DuplexClientBase, InlineDuplexClient
+from omniduplex.clients.duplex import (
+    Clock,
+    DuplexClient,
+    DuplexClientBase,
+    DuplexTrace,
+    InlineDuplexClient,
+    SessionConfig,
+)
 
 
 @pytest.fixture
@@ -54,13 +63,26 @@ async def server(anyio_backend: str) -> AsyncIterator[tuple[ResumablePeer, str]]
         yield resumable, url
 
 
+class Connect(Protocol):
+    """Makes a client, not open yet, for the peer in the test's hand."""
+
+    def __call__(
+        self, *, clock: Clock, config: SessionConfig = ..., trace: DuplexTrace | None = ...
+    ) -> DuplexClientBase: ...
+
+
 @pytest.fixture(params=["websocket", "inline"])
-async def client(
-    request: pytest.FixtureRequest, peer: Peer, clock: VirtualClock, anyio_backend: str
-) -> AsyncIterator[DuplexClientBase]:
-    """A client that is not open yet, for a peer in the test's hand."""
+async def connect(
+    request: pytest.FixtureRequest, peer: Peer, anyio_backend: str
+) -> AsyncIterator[Connect]:
+    """Clients of either kind."""
     if request.param == "inline":
-        yield InlineDuplexClient(InlinePeer(peer), model=MODEL, clock=clock)
+        yield partial(InlineDuplexClient, InlinePeer(peer), model=MODEL)
         return
     async with serve_peer(WebSocketPeer(peer)) as url:
-        yield DuplexClient(url, model=MODEL, clock=clock)
+        yield partial(DuplexClient, url, model=MODEL)
+
+
+@pytest.fixture
+def client(connect: Connect, clock: VirtualClock) -> DuplexClientBase:
+    return connect(clock=clock)

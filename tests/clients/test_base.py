@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import tracemalloc
 
 import pytest
 from msgspec import UNSET
+from tests.clients.conftest import Connect
 from tests.clients.scripted import (
     MODEL,
     SESSION_ID,
     InlinePeer,
     JumpingClock,
     Peer,
+    VirtualClock,
     audio,
     created,
     done,
@@ -20,6 +23,7 @@ from tests.clients.scripted import (
 )
 
 from omniduplex.clients.duplex import (
+    DuplexClient,
     DuplexClientBase,
     DuplexConnectionError,
     DuplexProtocolError,
@@ -355,25 +359,22 @@ async def test_streaming_keeps_the_pace_of_a_microphone(
     assert jumping_clock.slept == pytest.approx([0.1] * 10 + [0.01])
 
 
-async def test_streaming_without_pace_sends_at_once(
-    peer: Peer, jumping_clock: JumpingClock
-) -> None:
-    client = InlineDuplexClient(InlinePeer(peer), model=MODEL, clock=jumping_clock)
-    async with client:
-        await client.stream_pcm(bytes(32000), chunk_ms=100, realtime=False)
+async def test_streaming_without_pace_sends_at_once(client: DuplexClientBase, peer: Peer) -> None:
+    async with client:  # its clock stands still
+        await client.stream_pcm(bytes(32000), chunk_ms=100, realtime=False, is_speech=True)
 
-    assert jumping_clock.slept == []
-    assert len(peer.sent(AppendAudio)) == 10
+    assert [append.audio_end_ms for append in peer.sent(AppendAudio)] == list(range(100, 1001, 100))
+    assert {append.is_speech for append in peer.sent(AppendAudio)} == {True}
 
 
 async def test_camera_frames_ride_the_append_that_closes_a_unit(
-    peer: Peer, jumping_clock: JumpingClock
+    client: DuplexClientBase, peer: Peer
 ) -> None:
-    client = InlineDuplexClient(InlinePeer(peer), model=MODEL, clock=jumping_clock)
     async with client:
         sent = await client.stream_pcm(
             bytes(16000 * 2 * 3),
             chunk_ms=400,
+            realtime=False,
             video_frames=["one", "two"],
             stacked_video_frames=["under one"],
         )
@@ -386,8 +387,8 @@ async def test_camera_frames_ride_the_append_that_closes_a_unit(
     assert sent == 3
 
 
-async def test_a_chunk_shorter_than_a_sample_is_refused(peer: Peer) -> None:
-    async with InlineDuplexClient(InlinePeer(peer), model=MODEL) as client:
+async def test_a_chunk_shorter_than_a_sample_is_refused(client: DuplexClientBase) -> None:
+    async with client:
         with pytest.raises(ValueError, match="less than one sample"):
             await client.stream_pcm(bytes(64), chunk_ms=0.01)
 
@@ -416,12 +417,37 @@ async def test_closing_twice_does_no_harm_and_leaves_no_task(
     assert not [t for t in asyncio.all_tasks() if t.get_name().startswith("duplex-client")]
 
 
-async def test_the_config_reaches_the_session(peer: Peer) -> None:
+async def test_the_config_reaches_the_session(
+    connect: Connect, peer: Peer, clock: VirtualClock
+) -> None:
     config = SessionConfig(instructions="Be brief.", playback_commit_policy="ack_only")
-    async with InlineDuplexClient(InlinePeer(peer), model=MODEL, config=config) as client:
+    async with connect(config=config, clock=clock) as client:
         assert client.session_info.instructions == "Be brief."
+        assert (client.model, client.config) == (MODEL, config)
     assert peer.config is not None
     assert peer.config.playback_commit_policy == "ack_only"
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def test_both_clients_are_used_in_the_same_way() -> None:
+    assert public(InlineDuplexClient) == public(DuplexClientBase)
+    assert public(DuplexClient) - public(DuplexClientBase) == {
+        "commands_held",
+        "commands_in_doubt",
+        "events_missed",
+        "export_credentials",
+        "resume",
+        "resume_token",
+    }
+    inline, remote = (
+        inspect.signature(kind).parameters for kind in (InlineDuplexClient, DuplexClient)
+    )
+    shared = inline.keys() & remote.keys()
+    assert shared == {"model", "config", "handshake_timeout_s", "trace", "clock"}
+    assert {name: inline[name] for name in shared} == {name: remote[name] for name in shared}
 
 
 async def test_session_created_is_an_event_like_any_other(

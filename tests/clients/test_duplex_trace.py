@@ -5,26 +5,18 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.clients.conftest import Connect
 from tests.clients.scripted import (
-    MODEL,
     SESSION_ID,
-    InlinePeer,
     Peer,
-    WebSocketPeer,
+    VirtualClock,
     audio,
     created,
     done,
-    serve_peer,
     words,
 )
 
-from omniduplex.clients.duplex import (
-    DuplexClient,
-    DuplexClientBase,
-    DuplexTrace,
-    InlineDuplexClient,
-    SessionConfig,
-)
+from omniduplex.clients.duplex import DuplexTrace, SessionConfig
 from omniduplex.protocol.duplex import (
     CancelResponse,
     DuplexError,
@@ -156,25 +148,18 @@ def test_a_trace_of_nothing_is_refused() -> None:
         DuplexTrace(max_events=0)
 
 
-async def _talk(client: DuplexClientBase, peer: Peer) -> None:
-    async with client:
+@pytest.mark.anyio
+async def test_a_client_traces_what_it_sends_and_hears(
+    connect: Connect, clock: VirtualClock, peer: Peer
+) -> None:
+    trace = DuplexTrace()
+    async with connect(
+        config=SessionConfig(instructions=SECRET), trace=trace, clock=clock
+    ) as client:
         ended = client.wait_for(ResponseDone, timeout_s=20)
         await client.append_audio(bytes(640))
         peer.emit(created("r"), audio("r", bytes(4)), done("r"))
         await ended
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("door", ["websocket", "inline"])
-async def test_a_client_traces_what_it_sends_and_hears(peer: Peer, door: str) -> None:
-    trace = DuplexTrace()
-    config = SessionConfig(instructions=SECRET)
-    if door == "inline":
-        inline = InlineDuplexClient(InlinePeer(peer), model=MODEL, config=config, trace=trace)
-        await _talk(inline, peer)
-    else:
-        async with serve_peer(WebSocketPeer(peer)) as url:
-            await _talk(DuplexClient(url, model=MODEL, config=config, trace=trace), peer)
 
     shown = trace.snapshot()
     kinds = [f"{row['direction']}:{row['type']}" for row in shown["events"]]
