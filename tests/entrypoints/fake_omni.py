@@ -12,6 +12,7 @@ import msgspec
 
 from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.protocol.duplex import (
+    AppendAudio,
     AudioDelta,
     CancelResponse,
     CloseSession,
@@ -98,9 +99,29 @@ class FakeSession:
             case CloseSession():
                 await self.close(command.reason)
 
+    def submit_now(self, command: DuplexCommand) -> bool:
+        """Only what changes nothing else: a session of the engine takes any command."""
+        if self.close_reason is not None:
+            raise DuplexError("session_closed", "The session is closed.")
+        if not isinstance(command, AppendAudio):
+            return False
+        self.commands.append(command)
+        return True
+
     async def events(self) -> AsyncIterator[DuplexEvent]:
         while (event := await self.pending.get()) is not None:
             yield event
+
+    def take(self) -> DuplexEvent | None:
+        # None ends `events` alone.
+        while not self.pending.empty():
+            event = self.pending.get_nowait()
+            if event is None:
+                self.pending.put_nowait(None)
+                return None
+            if self.deliverable(event):
+                return event
+        return None
 
     def deliverable(self, event: DuplexEvent) -> bool:
         return not (isinstance(event, AudioDelta) and event.response_id in self.cancelled)

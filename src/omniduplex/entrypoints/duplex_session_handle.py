@@ -95,12 +95,22 @@ class DuplexSessionHandle:
 
         Waits a moment, but never longer, for a reader whom the commands would flood with events.
         """
+        for _ in range(PATIENCE):
+            if self.submit_now(command):
+                return
+            await asyncio.sleep(PATIENCE_STEP_S)
+        self._send(command)
+
+    def submit_now(self, command: DuplexCommand) -> bool:
+        """Send a command as `submit` does, unless that has to wait: then False."""
+        if self._link.crowded and not self.closed:
+            return False
+        self._send(command)
+        return True
+
+    def _send(self, command: DuplexCommand) -> None:
         if self.closed:
             raise DuplexError("session_closed", "the session is closed", event_id=command.event_id)
-        for _ in range(PATIENCE):
-            if not self._link.crowded:
-                break
-            await asyncio.sleep(PATIENCE_STEP_S)
         self._link.reserve(command)
         self._engine.submit_command(self.session_id, command)
 
@@ -242,11 +252,22 @@ class DuplexSessionHandle:
                 return
             if not self._link.output.deliverable(event):
                 continue
-            if isinstance(event, SessionClosed | SessionExpired):
-                self._end(event.reason)
-            shown = event if self._dialect.is_openai else _shown(event)
+            shown = self._seen(event)
             if shown is not None:
                 yield shown
+
+    def take(self) -> DuplexEvent | None:
+        """The event that `events` would yield at once, or None; for the same one consumer."""
+        while (event := self._link.output.take()) is not None:
+            shown = self._seen(event)
+            if shown is not None:
+                return shown
+        return None
+
+    def _seen(self, event: DuplexEvent) -> DuplexEvent | None:
+        if isinstance(event, SessionClosed | SessionExpired):
+            self._end(event.reason)
+        return event if self._dialect.is_openai else _shown(event)
 
     def deliverable(self, event: DuplexEvent) -> bool:
         """Whether an event that `events` gave may still be shown: ask right before showing it.

@@ -191,6 +191,16 @@ def test_cancel_reaches_audio_that_the_consumer_holds() -> None:
     assert buffer.deliverable(audio("b"))
 
 
+def test_what_is_taken_at_once_is_in_order_and_deliverable() -> None:
+    buffer = roomy()
+    for event in (audio("a"), words("a"), audio("b")):
+        buffer.put(event)
+    buffer.cancel("a")
+
+    assert [buffer.take(), buffer.take(), buffer.take()] == [words("a"), audio("b"), None]
+    assert buffer.pending_bytes == 0
+
+
 def test_audio_put_after_its_cancel_is_ignored_and_no_overflow() -> None:
     buffer = DuplexOutputBuffer(max_bytes=ROOMY, max_events=1)
     buffer.put(heartbeat())

@@ -111,6 +111,31 @@ def test_every_event_has_its_id_and_its_place(base: str, omni: FakeOmni) -> None
     assert all(len(name) == len("event_") + 32 for name in ids)
 
 
+def test_audio_and_other_commands_stay_in_order(base: str, omni: FakeOmni) -> None:
+    with Talk(base, "/v1/duplex?model=m") as talk:
+        talk.until("session.updated")
+        for number in range(40):
+            if number % 4 == 3:
+                talk.send("session.heartbeat", event_id=str(number))
+            else:
+                talk.send("input_audio_buffer.append", event_id=str(number), audio="AAAA")
+        acks = [talk.recv() for _ in range(10)]
+        commands = omni.opened.get(timeout=TIMEOUT_S).commands
+
+        assert [ack["type"] for ack in acks] == ["session.heartbeat_ack"] * 10
+        assert [command.event_id for command in commands] == [str(number) for number in range(40)]
+
+
+def test_audio_that_the_session_refuses_is_told(base: str, omni: FakeOmni) -> None:
+    with Talk(base, "/v1/duplex?model=m") as talk:
+        talk.until("session.updated")
+        omni.opened.get(timeout=TIMEOUT_S).close_reason = "gone"
+        talk.send("input_audio_buffer.append", event_id="e1", audio="AAAA")
+        error = talk.recv()["error"]
+
+    assert (error["code"], error["event_id"]) == ("session_closed", "e1")
+
+
 def test_an_ack_of_what_was_sent_is_silent_and_not_the_engines_business(
     base: str, omni: FakeOmni
 ) -> None:

@@ -169,6 +169,11 @@ class DuplexOutputBuffer:
         with self._lock:
             return not self._is_cancelled_audio(event)
 
+    def take(self) -> DuplexEvent | None:
+        """Take the next event if there is one; it is deliverable now."""
+        with self._lock:
+            return self._take()
+
     async def get(self) -> DuplexEvent:
         """Take the next event; cancelling this loses none.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
@@ -36,6 +37,9 @@ from omniduplex.protocol.duplex import (
 SHUTDOWN = "shutdown"
 # RFC 6455, section 7.4.1.
 NORMAL_CLOSURE, GOING_AWAY, INTERNAL_ERROR = 1000, 1001, 1011
+
+# What is written at once: three 80 ms deltas. What is written cannot be taken back by a cancel.
+MAX_WRITE_CHARS = 16 * 1024
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], None]
 
@@ -97,9 +101,9 @@ class SessionAttachment:
         """Carry the session's events out until its last one, whoever is there to read them."""
         try:
             async for event in self._session.events():
-                await self._put(event)
-                if isinstance(event, SessionClosed | SessionExpired):
-                    self._release(Farewell(None, close_code(event), event.reason))
+                newest = await self._put_all(event)
+                if isinstance(newest, SessionClosed | SessionExpired):
+                    self._release(Farewell(None, close_code(newest), newest.reason))
                     return
             raise RuntimeError("the engine ended the session's events without closing it")
         except Exception:
@@ -113,32 +117,61 @@ class SessionAttachment:
         await self._introduced.wait()
         async with self._writing:
             if self._socket is socket:
-                await self._write(self._log.append(error_event(error)))
+                await self._write([self._log.append(error_event(error))])
 
     async def announce_shutdown(self, time_left_ms: int) -> None:
         """Tell the client, in a dialect that has a word for it, that the server stops."""
         await self._introduced.wait()
-        await self._put(
-            SessionExpiring(session_id=self.session_id, reason=SHUTDOWN, time_left_ms=time_left_ms)
+        expiring = SessionExpiring(
+            session_id=self.session_id, reason=SHUTDOWN, time_left_ms=time_left_ms
         )
-
-    async def _put(self, event: DuplexEvent) -> None:
         async with self._writing:
-            if not self._session.deliverable(event):
-                return
-            if isinstance(event, SessionCreated):
-                await self._write(self._log.append(self._credentialed(event), kept=event))
-            else:
-                await self._write(self._log.append(event))
-                if isinstance(event, SessionUpdated):
-                    self._introduced.set()
+            await self._write([self._place(expiring)])
 
-    async def _write(self, text: str | None) -> None:
+    async def _put_all(self, event: DuplexEvent) -> DuplexEvent:
+        """Write an event and those that are there behind it, at once; returns the last one."""
+        async with self._writing:
+            await self._flowing()
+            texts = [self._place(event)] if self._session.deliverable(event) else []
+            while self._has_room(texts) and not isinstance(event, SessionClosed | SessionExpired):
+                following = self._session.take()
+                if following is None:
+                    break
+                event = following
+                texts.append(self._place(event))
+            await self._write(texts)
+        return event
+
+    def _has_room(self, texts: Sequence[str | None]) -> bool:
+        """Whether more can be written with these: what waits can still be taken back."""
+        flows = self._socket is None or self._socket.flows
+        return flows and sum(len(text) for text in texts if text is not None) < MAX_WRITE_CHARS
+
+    def _place(self, event: DuplexEvent) -> str | None:
+        """Give an event its number; returns its text if the dialect shows it."""
+        if isinstance(event, SessionCreated):
+            return self._log.append(self._credentialed(event), kept=event)
+        if isinstance(event, SessionUpdated):
+            self._introduced.set()
+        return self._log.append(event)
+
+    async def _flowing(self) -> None:
+        """Wait until the connection, if there is one, takes what is written."""
         socket = self._socket
-        if text is None or socket is None:
-            return
+        if socket is not None:
+            with self._dropped_if_gone(socket):
+                await socket.flowing()
+
+    async def _write(self, texts: Sequence[str | None]) -> None:
+        socket, shown = self._socket, [text for text in texts if text is not None]
+        if socket is not None and shown:
+            with self._dropped_if_gone(socket):
+                await socket.write(shown)
+
+    @contextmanager
+    def _dropped_if_gone(self, socket: ClientSocket) -> Iterator[None]:
         try:
-            await socket.write(text)
+            yield
         except ClientGone as gone:
             logger.debug("client of %s left: %s", self.session_id, gone.reason)
             self.drop(socket)
@@ -167,6 +200,10 @@ class SessionAttachment:
         if self._socket is not socket:
             raise ClientGone(1006, "another connection carries the session")
         await self._session.submit(command)
+
+    def submit_now(self, socket: ClientSocket, command: DuplexCommand) -> bool:
+        """Hand a command over if that need not wait, nor be refused."""
+        return self._socket is socket and self._session.submit_now(command)
 
     def ack(self, socket: ClientSocket, seq: int) -> None:
         """The client has every event up to this one. Raises DuplexError, `invalid_event_ack`."""
@@ -314,7 +351,7 @@ class SessionAttachment:
         try:
             for text in texts:
                 if text is not None:
-                    await socket.write(text)
+                    await socket.write([text])
         except BaseException:
             self.drop(socket)
             raise

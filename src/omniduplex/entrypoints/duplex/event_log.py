@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 
 import msgspec
@@ -38,6 +39,9 @@ class SessionEventLog:
         self.dialect = dialect
         self.journal: EventJournal | None = None
         self._new_id = new_id
+        # 24 random digits for the session, 8 that count: as long as a UUID, without a system call.
+        self._id_prefix = f"event_{new_id()[:24]}"
+        self._ids = itertools.count(1)
         self._clock = clock
         self._head = 0
         self._is_opened = False
@@ -56,7 +60,7 @@ class SessionEventLog:
         """
         if isinstance(event, SessionUpdated) and self._hides(event):
             return None
-        event_id = f"event_{self._new_id()}"
+        event_id = f"{self._id_prefix}{next(self._ids):08x}"
         text = _render(event, self.dialect, event_id, self._head + 1)
         if text is None:
             return None

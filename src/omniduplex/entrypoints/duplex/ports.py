@@ -28,8 +28,14 @@ class ServedSession(Protocol):
     async def submit(self, command: DuplexCommand) -> None:
         """Hand a command over in order. Raises DuplexError when the session refuses it."""
 
+    def submit_now(self, command: DuplexCommand) -> bool:
+        """Hand a command over, unless that has to wait: then False. Raises as `submit`."""
+
     def events(self) -> AsyncIterator[DuplexEvent]:
         """Yield `session.created` first; ends after `session.closed` or `session.expired`."""
+
+    def take(self) -> DuplexEvent | None:
+        """Take the event that `events` would yield at once; it is deliverable now."""
 
     def deliverable(self, event: DuplexEvent) -> bool:
         """Whether the event may still be sent: audio of a cancelled response may not."""

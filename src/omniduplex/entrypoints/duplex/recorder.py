@@ -24,6 +24,7 @@ from omniduplex.clients.recording import (
     redact_url,
 )
 from omniduplex.entrypoints.duplex.handshake import asks_for_beta, read_upgrade
+from omniduplex.entrypoints.duplex.websocket import TEXT_FRAMES
 from omniduplex.protocol.duplex import Dialect, DuplexError
 
 # Bytes of messages that may wait for the disk, over all connections.
@@ -188,9 +189,16 @@ class RecordingMiddleware:
         )
         tap = _Tap(recording, receive, send)
         try:
-            await self._app(scope, tap.receive, tap.send)
+            await self._app(_without_shortcut(scope), tap.receive, tap.send)
         finally:
             recording.finish()
+
+
+def _without_shortcut(scope: Scope) -> Scope:
+    """The connection without a way past `receive` and `send`."""
+    extensions = scope.get("extensions") or {}
+    kept = {name: one for name, one in extensions.items() if name != TEXT_FRAMES}
+    return {**scope, "extensions": kept}
 
 
 class _Tap:

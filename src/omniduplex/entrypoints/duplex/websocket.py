@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import NamedTuple
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, Protocol
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -33,6 +35,34 @@ class Farewell(NamedTuple):
     reason: str
 
 
+TextSink = Callable[[str], bool]
+"""Takes a text frame as it comes, or says that it must be queued."""
+
+TEXT_FRAMES = "omniduplex.text_frames"
+"""The ASGI scope extension in which a server offers `TextFrames`, as `frames`."""
+
+
+class TextFrames(Protocol):
+    """Text frames past the ASGI queues: for what comes and goes a dozen times a second.
+
+    ASGI has one awaited call a frame; here several go out by one system call, and a frame that is
+    taken as it comes wakes no task.
+    """
+
+    sink: TextSink | None
+    """Asked first, while no frame before it is queued."""
+
+    @property
+    def flows(self) -> bool:
+        """Whether what is sent now goes into a buffer with room."""
+
+    async def flowing(self) -> None:
+        """Wait for that room, or for the end of the connection."""
+
+    def send_texts(self, texts: Sequence[str]) -> None:
+        """Send a frame each, without waiting. Raises OSError when the connection is over."""
+
+
 class ClientSocket:
     """The frames of one connection, in both directions.
 
@@ -43,6 +73,8 @@ class ClientSocket:
     def __init__(self, websocket: WebSocket, *, send_timeout_s: float) -> None:
         self.released: asyncio.Future[Farewell | None] = asyncio.get_running_loop().create_future()
         self._websocket = websocket
+        offered = (websocket.scope.get("extensions") or {}).get(TEXT_FRAMES, {})
+        self._frames: TextFrames | None = offered.get("frames")
         self._send_timeout_s = send_timeout_s
         self._is_given_up = False
         self._deadline: asyncio.Timeout | None = None
@@ -62,25 +94,55 @@ class ClientSocket:
             raise DuplexError("bad_event", "Events are JSON in text frames; this frame is binary.")
         return decode_command(text)
 
-    async def write(self, text: str) -> None:
-        """Send a rendered event.
+    def receive_at_once(self, sink: TextSink | None) -> None:
+        """Have text frames taken as they come, if the server can; `receive` gets what is left."""
+        if self._frames is not None:
+            self._frames.sink = sink
+
+    @property
+    def flows(self) -> bool:
+        """Whether a write now would neither wait nor fill more than a buffer with room."""
+        return self._frames is not None and self._frames.flows
+
+    async def flowing(self) -> None:
+        """Wait until a write need not wait, as far as the server tells; raises as `write`."""
+        if self._frames is not None and not self._frames.flows:
+            await self._in_time(self._frames.flowing)
+
+    async def write(self, texts: Sequence[str]) -> None:
+        """Send rendered events.
 
         Raises:
             ClientGone: it could not be written, not within the send timeout, or nobody wants it.
         """
-        if self._is_given_up:
-            raise ClientGone(1006, "the connection was given up")
+        if self._frames is None:
+            for text in texts:
+                await self._in_time(functools.partial(self._websocket.send_text, text))
+            return
+        await self.flowing()
+        self._refuse_if_given_up()
+        try:
+            self._frames.send_texts(texts)
+        except OSError as error:
+            raise ClientGone(1006, str(error)) from None
+
+    async def _in_time(self, send: Callable[[], Awaitable[None]]) -> None:
+        self._refuse_if_given_up()
         # A RuntimeError is the server's word for a frame after its own close frame, as after an
         # unanswered ping.
         try:
             async with asyncio.timeout(self._send_timeout_s) as self._deadline:
-                await self._websocket.send_text(text)
+                await send()
         except TimeoutError:
             raise ClientGone(1006, "the client does not read") from None
         except (WebSocketDisconnect, RuntimeError) as error:
             raise ClientGone(1006, str(error)) from None
         finally:
             self._deadline = None
+
+    def _refuse_if_given_up(self) -> None:
+        if self._is_given_up:
+            raise ClientGone(1006, "the connection was given up")
 
     def give_up(self) -> None:
         """Let no write wait any longer, not the one that waits now either."""

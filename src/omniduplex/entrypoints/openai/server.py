@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, Protocol
@@ -13,10 +13,16 @@ from typing import NamedTuple, Protocol
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
+from websockets.frames import Frame
 from websockets.http11 import MAX_LINE_LENGTH
 
 from omniduplex.entrypoints.duplex.serving import SEE_OFF_TIMEOUT_S
+from omniduplex.entrypoints.duplex.websocket import TEXT_FRAMES, TextSink
+
+logger = logging.getLogger(__name__)
 
 # How long the sessions of a stopping server may go on.
 DRAIN_TIMEOUT_S = 5.0
@@ -62,8 +68,11 @@ def _is_true(record: logging.LogRecord) -> bool:
 class TalkProtocol(WebSocketsSansIOProtocol):
     """WebSocket whose connection does not outlive its handler by much, whatever the client does.
 
-    uvicorn waits without end for a client that never reads the last frames.
+    uvicorn waits without end for a client that never reads the last frames. To the application it
+    offers itself as `TextFrames`.
     """
+
+    sink: TextSink | None = None
 
     linger_s = 30.0
     _linger: asyncio.TimerHandle | None = None
@@ -71,9 +80,51 @@ class TalkProtocol(WebSocketsSansIOProtocol):
 
     async def run_asgi(self) -> None:
         """Run the application; then the client has `linger_s` to read what is left."""
+        self.scope["extensions"][TEXT_FRAMES] = {"frames": self}
         await super().run_asgi()
         if not self._is_lost:
             self._linger = self.loop.call_later(self.linger_s, self.transport.abort)
+
+    @property
+    def flows(self) -> bool:
+        """Whether the client reads what is written."""
+        return self.writable.is_set()
+
+    async def flowing(self) -> None:
+        """Wait until it does, or is gone."""
+        await self.writable.wait()
+
+    def send_texts(self, texts: Sequence[str]) -> None:
+        """Write a text frame each, all at once; raises `ClientDisconnected`, an OSError."""
+        if self.disconnected or self.close_sent:
+            raise ClientDisconnected
+        try:
+            for text in texts:
+                self.conn.send_text(text.encode())
+        except InvalidState:
+            raise ClientDisconnected from None
+        self.transport.write(b"".join(self.conn.data_to_send()))
+
+    def handle_text(self, event: Frame) -> None:
+        """Offer a whole frame to the application at once, if none is queued before it."""
+        if event.fin and self.sink is not None and self.queue.empty():
+            try:
+                text = bytes(event.data).decode()
+            except UnicodeDecodeError:
+                logger.debug("a text frame is not UTF-8")
+            else:
+                if self.sink(text):
+                    return
+        super().handle_text(event)
+
+    def send_receive_event_to_app(self) -> None:
+        """Queue a message; reading goes on until a second one waits."""
+        keeps_up = self.queue.empty() and not self.read_paused
+        # uvicorn pauses reading for each message, which costs two system calls.
+        self.read_paused = self.read_paused or keeps_up
+        super().send_receive_event_to_app()
+        if keeps_up:
+            self.read_paused = False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let the connection go."""
