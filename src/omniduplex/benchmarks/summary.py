@@ -1,4 +1,4 @@
-"""Many measurements in five numbers."""
+"""Many measurements in six numbers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     p50: float
     p95: float
+    p99: float
     min: float
     max: float
 
@@ -23,5 +24,5 @@ def summarise(values: Sequence[float | None]) -> Summary | None:
     known = [value for value in values if value is not None]
     if not known:
         return None
-    p50, p95 = np.percentile(known, (50, 95))
-    return Summary(count=len(known), p50=float(p50), p95=float(p95), min=min(known), max=max(known))
+    p50, p95, p99 = map(float, np.percentile(known, (50, 95, 99)))
+    return Summary(count=len(known), p50=p50, p95=p95, p99=p99, min=min(known), max=max(known))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
+from omniduplex.benchmarks.cancel import CancelReport
 from omniduplex.benchmarks.latency import LatencyReport, Turn
 from omniduplex.benchmarks.overhead import OverheadReport, Side
 from omniduplex.benchmarks.summary import Summary
@@ -50,6 +51,33 @@ def show_overhead(console: Console, report: OverheadReport) -> None:
         table.add_row(name, *_side_cells(side))
     console.print(table)
     console.print(f"{report.ratio:.1f} times the bare loop", highlight=False)
+
+
+def show_cancel(console: Console, report: CancelReport) -> None:
+    """How long cancelled answers went on."""
+    table = Table(title=f"cancel: {report.model}, {report.sessions} sessions")
+    for name in ("", "p50 ms", "p95 ms", "p99 ms", "max ms", "cancels"):
+        table.add_column(name, justify="right" if name else "left")
+    rows = (
+        ("cancel sent to response.done", report.terminal_ms),
+        ("cancel sent to last delta", report.last_delta_ms),
+    )
+    for label, summary in rows:
+        table.add_row(label, *_tail_cells(summary))
+    console.print(table)
+    console.print(
+        f"{report.deltas_after_cancel} deltas read between a cancel and its response.done,"
+        f" {report.deltas_after_terminal} after it; {report.missed} answers ended by themselves",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _tail_cells(summary: Summary | None) -> list[str]:
+    if summary is None:
+        return ["-"] * 5
+    figures = (summary.p50, summary.p95, summary.p99, summary.max)
+    return [*(f"{value:.1f}" for value in figures), str(summary.count)]
 
 
 def _side_cells(side: Side) -> list[str]:
