@@ -41,7 +41,7 @@ bench: install-run assets ## latency and overhead, as JSON in out/
 	$(BIN)/omniduplex bench latency --json out/latency.json
 	$(BIN)/omniduplex bench overhead --json out/overhead.json
 
-fuzz: install-fuzz ## every decoder under a fuzzer for FUZZ_SECONDS (60), as JSON in out/
+fuzz: install-fuzz ## every decoder for FUZZ_SECONDS (60), routes and events by the thousand
 	$(BIN)/python -m tests.fuzz.run
 
 soak: install-dev ## a thousand cuts and races, a flood, SOAK_SESSIONS (100) for SOAK_MINUTES (60)

@@ -1,4 +1,4 @@
-"""`make fuzz`: every target for some seconds, and what was found, as JSON.
+"""`make fuzz`: every target for some seconds, routes and events by the thousand, as JSON.
 
 The corpus stays in `out/fuzz`, so that the next run goes on from where this one was.
 """
@@ -17,6 +17,7 @@ from tests.fuzz import corpus
 from tests.fuzz.targets import TARGETS
 
 OUT = Path("out/fuzz")
+ROUTES, EVENTS = "routes", "events"
 MAX_RSS_MB = 200
 MAX_INPUT_BYTES = 4096
 MAX_INPUT_S = 5
@@ -81,16 +82,54 @@ def _quoted(word: str) -> str:
     return f'"{hexed}"'
 
 
+class Report(msgspec.Struct, kw_only=True):
+    """What was done, and what became of it."""
+
+    targets: list[Fuzzed] = []
+    routes: dict[str, object] = {}
+    """By the session mode of the server."""
+    events: object = None
+
+
 def main() -> int:
-    """Fuzz the targets that are named, or all of them; 1 when anything was found."""
-    seconds = int(os.environ.get("FUZZ_SECONDS", "60"))
-    console = Console()
-    results = []
-    for name in sys.argv[1:] or TARGETS:
-        results.append(fuzz(name, seconds))
-        console.print_json(msgspec.json.encode(results[-1]).decode(), indent=None)
-    (OUT.parent / "fuzz.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
-    return any(result.findings for result in results)
+    """Do the parts that `FUZZ` names, or all of them; 1 when a target has a finding.
+
+    Routes and events that are answered wrongly end it by an exception.
+    """
+    parts = os.environ.get("FUZZ", "").split() or [*TARGETS, ROUTES, EVENTS]
+    console, report = Console(), Report()
+    # The kernel counts the peak of this process as its children's: what is large comes last.
+    for name in sorted(TARGETS.keys() & parts):
+        fuzzed = fuzz(name, _number("FUZZ_SECONDS", 60))
+        report.targets.append(fuzzed)
+        _show(console, fuzzed)
+    if ROUTES in parts:
+        _probe_routes(report, _number("FUZZ_EXAMPLES", 1000))
+        _show(console, report.routes)
+    if EVENTS in parts:
+        from tests.fuzz.conversation import hold
+
+        report.events = hold(_number("FUZZ_MESSAGES", 1_000_000))
+        _show(console, report.events)
+    (OUT.parent / "fuzz.json").write_bytes(msgspec.json.format(msgspec.json.encode(report)))
+    return any(fuzzed.findings for fuzzed in report.targets)
+
+
+def _probe_routes(report: Report, examples: int) -> None:
+    from tests.fuzz.http_api import probe
+    from tests.fuzz.served import served_echo
+
+    for mode in ("duplex", "turn"):
+        with served_echo(mode) as base:
+            report.routes[mode] = probe(base, examples)
+
+
+def _show(console: Console, done: object) -> None:
+    console.print_json(msgspec.json.encode(done).decode(), indent=None)
+
+
+def _number(name: str, usually: int) -> int:
+    return int(os.environ.get(name, usually))
 
 
 if __name__ == "__main__":
