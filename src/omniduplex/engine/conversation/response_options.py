@@ -45,6 +45,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     tool_choice: str | dict[str, Any]
     metadata: dict[str, Any] | None
     in_history: bool
+    interruptible: bool
     input: tuple[HistoryEntry, ...] | None
 
 
@@ -93,6 +94,7 @@ def read_options(
         ),
         metadata=_metadata(options, limited=config.dialect.is_openai),
         in_history=options.conversation != "none",
+        interruptible=options.interruptible is not False,
         input=None if options.input is None else _input(reader, options.input),
     )
 

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import msgspec
 
 from omniduplex.protocol.duplex.commands import (
+    CreateResponse,
     DuplexCommand,
     SignalTurn,
     UpdateSession,
@@ -15,7 +16,6 @@ from omniduplex.protocol.duplex.commands import (
 from omniduplex.protocol.duplex.errors import ERROR_KINDS, DuplexError
 from omniduplex.protocol.duplex.events import DuplexEvent, ErrorDetails, ErrorEvent
 from omniduplex.protocol.duplex.limits import read_event_id, refuse_free_form, refuse_large
-from omniduplex.protocol.realtime.commands import CreateResponse
 from omniduplex.protocol.realtime.events import RealtimeEvent
 
 # Client text is quoted back in messages and `param`, but never at length.

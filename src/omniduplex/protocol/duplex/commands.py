@@ -17,7 +17,6 @@ from omniduplex.protocol.realtime.commands import (
     ClearInput,
     ClearOutputAudio,
     CreateItem,
-    CreateResponse,
     DeleteItem,
     RealtimeCommand,
     RetrieveItem,
@@ -83,6 +82,18 @@ class InputCommit(
     final: bool = True
     response_create: bool = True
     is_speech: bool | None = None
+
+
+class ResponseOptions(realtime.ResponseOptions, frozen=True, kw_only=True, omit_defaults=True):
+    """What a response is asked to be; speech over one that is not `interruptible` waits."""
+
+    interruptible: bool | None = None
+
+
+class CreateResponse(realtime.CreateResponse, frozen=True, kw_only=True):
+    """Ask the model to answer now; an answer may be said to its end whatever the user says."""
+
+    response: ResponseOptions | UnsetType = UNSET
 
 
 class CancelInput(RealtimeCommand, frozen=True, kw_only=True, tag="input.cancel"):

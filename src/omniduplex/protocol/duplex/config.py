@@ -39,6 +39,10 @@ class AudioFormat(msgspec.Struct, frozen=True, kw_only=True):
         """Bytes of one mono sample."""
         return {"pcm16": 2, "pcm_f32le": 4, "g711_ulaw": 1, "g711_alaw": 1}[self.encoding]
 
+    def duration_ms(self, size: int) -> float:
+        """How long so many bytes last."""
+        return size * 1000.0 / (self.bytes_per_sample * self.rate_hz)
+
 
 class TurnDetection(msgspec.Struct, frozen=True, kw_only=True):
     """Server-side turn detection in force; all times in ms of audio."""

@@ -132,7 +132,12 @@ class PlaybackFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverlapMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """How an overlap was judged; times in ms."""
+    """How an overlap was judged; times in ms.
+
+    `overlap_ms`, or `overlap_speech_ms`, is the speech over the answer so far. `buffer_audio` says
+    that the audio belongs to the user's next turn, `defer_runtime_append` that the model hears it
+    only after the answer, `preserve_realtime_input` that an interruption keeps it.
+    """
 
     duration_ms: float | UnsetType = UNSET
     overlap_ms: float | UnsetType = UNSET
@@ -140,4 +145,5 @@ class OverlapMetadata(msgspec.Struct, frozen=True, kw_only=True):
     buffer_audio: bool | UnsetType = UNSET
     defer_runtime_append: bool | UnsetType = UNSET
     force_listen: bool | UnsetType = UNSET
+    preserve_realtime_input: bool | UnsetType = UNSET
     cancel_reason: str | UnsetType = UNSET

@@ -1,6 +1,7 @@
 """Any program of client and model against what the contract says of every session."""
 
 import os
+from typing import Any
 
 import msgspec
 import pytest
@@ -73,6 +74,16 @@ ALL_THE_ROOM = bytes(MAX_INPUT_BYTES)
 WORDS = st.sampled_from(["Yes. ", "One two three ", "", "and a longer piece of it, "])
 TURNS = st.sampled_from(["", "What?", "Tell me more"])
 MS = st.sampled_from([0.0, 20.0, 200.0, 1500.0])
+HINTS = st.sampled_from(
+    [
+        {},
+        {"force_barge_in": True},
+        {"force_listen": True},
+        {"overlap_action": "listen"},
+        {"overlap_action": "drop"},
+        {"transcript": "yeah"},
+    ]
+)
 POSITIONS = st.sampled_from([-1.0, 0.0, 130.0, 900.0, 1e9])
 
 
@@ -95,10 +106,10 @@ class SessionMachine(RuleBasedStateMachine):
 
     # -- the client -------------------------------------------------------------------------
 
-    @rule(ms=st.sampled_from([20, 300]), speech=st.booleans(), interrupts=st.booleans())
-    def append(self, ms: int, speech: bool, interrupts: bool) -> None:
+    @rule(ms=st.sampled_from([20, 300, 900]), speech=st.booleans(), hints=HINTS)
+    def append(self, ms: int, speech: bool, hints: dict[str, Any]) -> None:
         pcm = loud(ms) if speech else quiet(ms)
-        self.driver.append(pcm=pcm, force_barge_in=interrupts)
+        self.driver.append(pcm=pcm, **hints)
 
     @rule()
     def append_much(self) -> None:
@@ -126,6 +137,7 @@ class SessionMachine(RuleBasedStateMachine):
                 ClearOutputAudio(response_id="resp_1"),
                 CreateResponse(),
                 CreateResponse(response=ResponseOptions(conversation="none")),
+                CreateResponse(response=ResponseOptions(interruptible=False)),
                 CreateResponse(response=ResponseOptions(output_modalities=("text",))),
                 CreateResponse(response=ResponseOptions(input=(), conversation="none")),
                 Heartbeat(),

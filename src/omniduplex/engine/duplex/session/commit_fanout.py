@@ -31,7 +31,8 @@ class CommittedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A user turn that ended; `transcript` is None while its words are being recognised.
 
     With a `failure` they never will be known. A turn without speech is answered only when the
-    silence itself is what the model shall react to.
+    silence itself is what the model shall react to. One that was spoken over an answer is deferred,
+    or was but an acknowledgement.
     """
 
     item_id: str
@@ -39,6 +40,8 @@ class CommittedTurn(msgspec.Struct, frozen=True, kw_only=True):
     audio_ms: float
     is_speech: bool = True
     response_deferred: bool = False
+    overlap_deferred: bool = False
+    overlap_ack: bool = False
     failure: str | None = None
     silence_answered: bool = False
 
@@ -126,7 +129,11 @@ def _facts(core: SessionCore, turn: CommittedTurn) -> CommitFacts:
         history_len=len(core.history),
         message=CommittedMessage(content=(AudioUrlPart(transcript=turn.transcript or UNSET),)),
         realtime_item_id=turn.item_id,
-        response_create_deferred=turn.response_deferred or UNSET,
+        overlap_deferred=turn.overlap_deferred or UNSET,
+        overlap_ack=turn.overlap_ack or UNSET,
+        response_create_deferred=(
+            turn.response_deferred if turn.response_deferred or turn.overlap_deferred else UNSET
+        ),
         empty=silent or UNSET,
         is_speech=False if silent else UNSET,
         no_response=(silent and not turn.silence_answered) or UNSET,

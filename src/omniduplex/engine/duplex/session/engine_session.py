@@ -198,6 +198,7 @@ class DuplexEngineSession:
         core = self._core
         if core.loudspeaker.settle(core.now, self.active_response_id):
             core.idle.answered(core.now)
+        self._input.settle()
 
     def _set_timer(self) -> None:
         """Be woken when there will be something to notice."""

@@ -70,7 +70,7 @@ class InputAudio:
 
     def _bad_audio(self, command: AppendAudio, message: str) -> DuplexError:
         """Give the room of such audio back, and name what was wrong with it."""
-        self._reserve(-len(command.audio))
+        self.free(len(command.audio))
         return DuplexError("bad_audio", message, param="audio", event_id=command.event_id)
 
     def _decoder_for(self, wanted: AudioFormat) -> InputDecoder:
@@ -95,6 +95,10 @@ class InputAudio:
                 "input_backpressure", f"more than {limit} bytes of audio wait for a commit"
             )
         self._waiting_bytes += size
+
+    def free(self, size: int) -> None:
+        """So many bytes that came in are no part of the open turn."""
+        self._reserve(-size)
 
     def flush(self) -> bytes:
         """What the conversion still holds; half a sample is no audio."""

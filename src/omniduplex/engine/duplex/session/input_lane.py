@@ -16,6 +16,7 @@ from omniduplex.engine.duplex.model_events import (
     UserTurnEnded,
     UserTurnUnheard,
 )
+from omniduplex.engine.duplex.session.append_overlap import AppendOverlap, Given
 from omniduplex.engine.duplex.session.commit_fanout import (
     CommittedTurn,
     commit_turn,
@@ -45,11 +46,12 @@ from omniduplex.protocol.duplex import (
 
 @dataclass(slots=True)
 class OpenTurn:
-    """What is heard since the last commit or clear."""
+    """What is heard since the last commit or clear; `ignored_ms` of it are no part of the turn."""
 
     item_id: str | None = None
     started: bool = False
     buffered_ms: float = 0.0
+    ignored_ms: float = 0.0
     speech: bool = False
 
 
@@ -62,6 +64,8 @@ class InputLane:
         self._turn = OpenTurn()
         self._audio = InputAudio(core, self._heard)
         self._overlap = Overlap(core, output)
+        self._appends = AppendOverlap(core, output)
+        output.on_over = self._answer_over
         self.heard_ms = 0.0
         """Audio that was heard since the session began."""
 
@@ -90,8 +94,7 @@ class InputLane:
                 "invalid_input_modality", "this model takes no video", param="video_frames"
             )
         wanted = self._audio.admit(command)
-        if self._wants_barge_in(command):
-            self._output.cancel("barge_in")
+        self._appends.strikes_at_once(command, wanted.duration_ms(len(command.audio)))
         if command.audio:
             self._audio.convert(command, wanted)
 
@@ -100,26 +103,59 @@ class InputLane:
         self._audio.converted(ready)
 
     def _heard(self, command: AppendAudio, pcm: bytes) -> None:
-        rate = self._core.plugin.input_rate_hz
-        length_ms = duration_ms(len(pcm), rate)
-        self._turn.buffered_ms += length_ms
-        self.heard_ms += length_ms
-        if not self._turn.speech:
-            self._turn.speech = is_speech(command, pcm, self._core.config.overlap_silence_rms)
-        self._core.run(
-            self._core.model.plan_append(self._core.fence, pcm, force_listen=command.force_listen)
-        )
+        self.heard_ms += self._length_ms(pcm)
+        speech = is_speech(command, pcm, self._core.config.overlap_silence_rms)
+        self._give(self._appends.take(command, pcm, speech=speech, runs=self._turn.started))
 
-    def _wants_barge_in(self, command: AppendAudio) -> bool:
-        asked = command.overlap_action in ("barge_in", "interrupt", "cancel")
-        return self._core.capabilities.supports_barge_in and (command.force_barge_in or asked)
+    def _give(self, given: Given) -> None:
+        """Let the model hear what belongs to the open turn, and silence for what does not."""
+        model, fence, turn = self._core.model, self._core.fence, self._turn
+        self._audio.free(given.free_bytes)
+        if given.silence:
+            turn.ignored_ms += self._length_ms(bytes(given.silence))
+            self._core.run(model.plan_append(fence, bytes(given.silence)))
+        if not given.pcm:
+            return
+        if turn.ignored_ms and not turn.buffered_ms and not self._core.config.decides_turns:
+            self._core.run(model.plan_clear(fence))  # the turn begins here, not with that silence
+        turn.buffered_ms += self._length_ms(given.pcm)
+        turn.speech |= given.speech
+        self._core.run(model.plan_append(fence, given.pcm, force_listen=given.force_listen))
+
+    def _length_ms(self, pcm: bytes) -> float:
+        return duration_ms(len(pcm), self._core.plugin.input_rate_hz)
+
+    def _answer_over(self, completed: bool) -> None:
+        """An answer ended: what was spoken over it is the next turn, or it is forgotten."""
+        self._resolve(self._appends.answer_over(completed=completed))
+
+    def settle(self) -> None:
+        """Notice what became true by the clock, or by what a client reports, alone."""
+        self._resolve(self._appends.settle())
+
+    def _resolve(self, given: Given | None) -> None:
+        if given is None:
+            return
+        self._give(given)
+        if given.pcm:
+            return
+        if self._turn.started:
+            self._turn.started = False
+            item_id = self._item_id()
+            self._core.emit(SpeechStopped(audio_end_ms=int(self.heard_ms), item_id=item_id))
+        if not self._turn.buffered_ms:
+            self._begin_turn()
+            self._core.run(self._core.model.plan_clear(self._core.fence))
 
     # -- turns that end by listening --------------------------------------------------------
 
     def speech_started(self, event: UserSpeechStarted) -> None:
         """The user speaks: announce it first, then see what it does to an answer."""
         self._turn.speech = True
-        if self._overlap.begins(event):
+        if self._appends.protects_answer():
+            self._announce(event)
+            self._core.turn_state = "user_speaking"
+        elif self._overlap.begins(event):
             self._announce(event)
             self._overlap.announced()
             self._core.turn_state = "user_speaking"
@@ -226,42 +262,57 @@ class InputLane:
 
     def commit(self, command: Commit | InputCommit) -> None:
         """Seal the open turn."""
-        turn = self._turn
-        if turn.speech or not self._core.config.decides_turns:
+        if self._turn.speech or not self._core.config.decides_turns:
             self._end_stream()
-        empty = not turn.speech if self._core.config.decides_turns else turn.buffered_ms <= 0
-        if empty and command.is_speech is not False:
+        self._check_commit(command)
+        if command.is_speech is False:
+            self._appends.forget()
+        sealed = self._appends.seal(alone=self._turn.buffered_ms <= 0)
+        self._give(Given(sealed.pcm, speech=True))
+        item_id = self._item_id()
+        self._overlap.forget()
+        if self._turn.started:
+            self._core.emit(SpeechStopped(audio_end_ms=0, item_id=item_id))
+        turn = self._begin_turn()
+        if command.is_speech is False or not turn.speech:
+            self._commit_silence(item_id, turn.buffered_ms, is_ack=sealed.is_ack)
+            return
+        works = self._core.model.plan_commit(self._core.fence, item_id)
+        committed = CommittedTurn(
+            item_id=item_id,
+            transcript=None,
+            audio_ms=turn.buffered_ms,
+            overlap_deferred=sealed.is_deferred,
+        )
+        self._seal(committed, wants_response=self._wants_response(command))
+        self._core.run(works)
+
+    def _check_commit(self, command: Commit | InputCommit) -> None:
+        turn = self._turn
+        has_sound = turn.buffered_ms > 0 or turn.ignored_ms > 0 or self._appends.keeps
+        there_is_some = turn.speech if self._core.config.decides_turns else has_sound
+        if not there_is_some and command.is_speech is not False:
             raise DuplexError(
                 "input_audio_buffer_empty",
                 "input_audio_buffer.commit requires a non-empty input audio buffer.",
             )
         self._core.check_room_for_turn()
-        item_id = self._item_id()
-        self._overlap.forget()
-        if turn.started:
-            self._core.emit(SpeechStopped(audio_end_ms=0, item_id=item_id))
-        self._begin_turn()
-        if command.is_speech is False or not turn.speech:
-            self._core.run(self._core.model.plan_clear(self._core.fence))
-            silent = CommittedTurn(
-                item_id=item_id, transcript="", audio_ms=turn.buffered_ms, is_speech=False
-            )
-            self._seal(silent, wants_response=False)
+
+    def _commit_silence(self, item_id: str, audio_ms: float, *, is_ack: bool) -> None:
+        """A turn without speech, or one that was but an acknowledgement of the answer."""
+        self._core.run(self._core.model.plan_clear(self._core.fence))
+        silent = CommittedTurn(
+            item_id=item_id, transcript="", audio_ms=audio_ms, is_speech=False, overlap_ack=is_ack
+        )
+        self._seal(silent, wants_response=False)
+        if not is_ack:
             tell_listening(self._core, "silence_or_noise")
-            return
-        works = self._core.model.plan_commit(self._core.fence, item_id)
-        committed = CommittedTurn(item_id=item_id, transcript=None, audio_ms=turn.buffered_ms)
-        self._seal(committed, wants_response=self._wants_response(command))
-        self._core.run(works)
 
     def _end_stream(self) -> None:
         """What the conversion still holds belongs to this turn."""
-        tail = self._audio.flush()
-        if tail:
-            length_ms = duration_ms(len(tail), self._core.plugin.input_rate_hz)
-            self._turn.buffered_ms += length_ms
-            self.heard_ms += length_ms
-            self._core.run(self._core.model.plan_append(self._core.fence, tail))
+        given = self._appends.tail(self._audio.flush())
+        self.heard_ms += self._length_ms(given.pcm)
+        self._give(given)
 
     def _wants_response(self, command: Commit | InputCommit) -> bool:
         if command.response_create is not None:
@@ -316,4 +367,5 @@ class InputLane:
             return  # all that is heard belongs to a commit that waits its turn
         self._begin_turn()
         self._overlap.forget()
+        self._appends.forget()
         self._core.run(self._core.model.plan_clear(self._core.fence))

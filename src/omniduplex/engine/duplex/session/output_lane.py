@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import UnsetType
@@ -38,6 +38,8 @@ from omniduplex.protocol.duplex import (
     ResponseOptions,
 )
 
+OnOver = Callable[[bool], None]
+"""Takes whether the response was completed: neither cancelled nor failed."""
 NO_OPTIONS = ResponseOptions()
 SPEAKS_BY_ITSELF = "this model decides by itself when to speak; it takes no response"
 
@@ -48,6 +50,8 @@ class OutputLane:
     def __init__(self, core: SessionCore) -> None:
         self._core = core
         self.active: Response | None = None
+        self.on_over: OnOver = lambda completed: None
+        """Told when a response is over, before another one starts."""
         self._drafts = Drafts(core, lambda key, words: self._plan(key, self._usual(), words))
         self._deferred = False
         self._awaited: set[str] = set()
@@ -90,6 +94,18 @@ class OutputLane:
     def _usual(self) -> Wanted:
         """A response that nobody asked anything special of."""
         return self._core.wanted(NO_OPTIONS)
+
+    @property
+    def playing(self) -> bool:
+        """Whether the newest response is still played, as far as the ledger can tell."""
+        record = self._core.playback.latest
+        return record is not None and self._core.playback.playing(record, self._core.now)
+
+    @property
+    def interruptible(self) -> bool:
+        """Whether speech may stop what is being said, or played."""
+        record = self._core.playback.latest
+        return record is None or record.interruptible or not (self.active or self.playing)
 
     @property
     def busy(self) -> bool:
@@ -214,6 +230,7 @@ class OutputLane:
         if previous is not None:
             self._awaited.clear()
             previous.finish("completed")
+            self.on_over(True)
         self._open(self._new_response(event.key, self._usual()))
 
     def _finish(self, response: Response, event: ResponseEnded) -> None:
@@ -223,6 +240,7 @@ class OutputLane:
             response.finish("incomplete", "max_output_tokens")
         else:
             response.finish("completed")
+        self.on_over(True)
         self._start_deferred()
 
     def _start_deferred(self) -> None:
@@ -246,6 +264,7 @@ class OutputLane:
             self._silence(response.response_id)
             response.finish("failed", code)
         self._forget(response.response_id)
+        self.on_over(False)
 
     def give_up(self, response: Response, code: str, *, announced: bool) -> None:
         """The active response cannot be delivered: the model shall stop with it."""
@@ -290,6 +309,7 @@ class OutputLane:
         self._core.effects.append(DropQueuedAudio(response.response_id))
         self._silence(response.response_id, announce=announce_clear)
         response.finish("cancelled", reason)
+        self.on_over(False)
         return True
 
     def cut_playback(self) -> PlaybackRecord | None:

@@ -12,7 +12,8 @@ class PlaybackRecord:
     """One response's positions in ms; all grow only, but for a hard truncation.
 
     For clients that never acknowledge, `finish_at` (s, session clock) is when a player that
-    started at the first delta and never paused would fall silent.
+    started at the first delta and never paused would fall silent. What is not `interruptible` is
+    heard to its end, whatever the user says meanwhile.
     """
 
     response_id: str
@@ -23,6 +24,7 @@ class PlaybackRecord:
     finish_at: float = 0.0
     cap_ms: float | None = None
     interrupted_at_ms: float | None = None
+    interruptible: bool = True
 
     @property
     def cut_off(self) -> bool:

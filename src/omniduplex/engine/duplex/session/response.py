@@ -56,6 +56,7 @@ class Response:
     def open(self) -> None:
         """Announce the response."""
         self.record = self.core.playback.open(self.response_id)
+        self.record.interruptible = self.wanted.interruptible
         self.turn_id = self.core.turn_id
         facts = ResponseFacts(
             type="response.created",
