@@ -26,6 +26,7 @@ class Talk:
             max_size=None,
             open_timeout=TIMEOUT_S,
             close_timeout=TIMEOUT_S,
+            ping_interval=None,  # who does not read does not hear the answer either
             **options,
         )
 

@@ -150,7 +150,13 @@ class SurvivingClient:
     def _connect(self, path: str) -> None:
         try:
             self._socket = self._connection.enter_context(
-                connect(self._url + path, compression=None, max_size=None, open_timeout=TIMEOUT_S)
+                connect(
+                    self._url + path,
+                    compression=None,
+                    max_size=None,
+                    open_timeout=TIMEOUT_S,
+                    ping_interval=None,  # the frames on the wire are those of the conversation
+                )
             )
         except (OSError, EOFError, InvalidHandshake) as error:
             raise Disconnected from error
