@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from starlette.applications import Starlette
 
+from omniduplex.entrypoints.openai.arrivals import Lobby
 from omniduplex.entrypoints.openai.server import Certificate, TalkServer, bind, server_config
 
 START_TIMEOUT_S = STOP_TIMEOUT_S = 20.0
@@ -39,11 +40,15 @@ class RunningServer:
 
 @contextmanager
 def running(
-    app: Starlette, *, drain_timeout_s: float = 0.0, certificate: Certificate | None = None
+    app: Starlette,
+    *,
+    drain_timeout_s: float = 0.0,
+    certificate: Certificate | None = None,
+    lobby: Lobby | None = None,
 ) -> Iterator[RunningServer]:
     """Serve an app on a free loopback port during the block."""
     ready = threading.Event()
-    config = server_config(app, certificate)
+    config = server_config(app, certificate, lobby=lobby)
     server = TalkServer(config, app, ready.set, drain_timeout_s=drain_timeout_s)
     with bind("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="server")

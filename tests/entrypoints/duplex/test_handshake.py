@@ -178,6 +178,22 @@ def test_a_silent_client_times_out(omni: FakeOmni, serve_app: ServeApp) -> None:
 
 
 @pytest.mark.e2e
+def test_only_so_many_may_be_silent(base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omniduplex.entrypoints.duplex.serving.MAX_WAITING", 1)
+
+    with Talk(base, "/v1/duplex") as silent:
+        with Talk(base, "/v1/duplex") as one_too_many:
+            (event,), code, reason = one_too_many.ends()
+        with Talk(base, "/v1/realtime") as talking:
+            assert talking.recv()["type"] == "session.created"
+        silent.send("session.update", session={})
+        assert silent.recv()["type"] == "session.created"
+
+    assert event["error"]["code"] == "resource_exhausted"
+    assert (code, reason) == (1008, "resource_exhausted")
+
+
+@pytest.mark.e2e
 @pytest.mark.parametrize("path", ["/v1/realtime", "/v1/duplex?model=m", "/v1/duplex"])
 def test_a_full_server_says_so(omni: FakeOmni, base: str, path: str) -> None:
     omni.max_sessions = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -81,6 +81,13 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A web origin whose pages may use this server, or *; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     served_model_name: Annotated[
         str | None, typer.Option(help="The model's name for clients.")
     ] = None,
@@ -130,7 +137,7 @@ def serve(
         try:
             wishes.obey()
             with _recorder(record) as recorder:
-                app = build_app(omni, served_model_name, api_key, recorder)
+                app = build_app(omni, served_model_name, api_key, recorder, allow_origin or ())
                 name = served_model_name or omni.pipeline.model
                 certificate = Certificate(ssl_certfile, ssl_keyfile) if ssl_certfile else None
                 scheme = "https" if certificate else "http"
@@ -170,6 +177,7 @@ def build_app(
     served_model_name: str | None = None,
     api_key: str | None = None,
     recorder: ConversationRecorder | None = None,
+    allowed_origins: Sequence[str] = (),
 ) -> Starlette:
     """Build the application that serves what the engine does."""
     from omniduplex.config.errors import ConfigError
@@ -180,11 +188,17 @@ def build_app(
     if not isinstance(omni, DuplexOmni):
         if recorder is not None:
             raise ConfigError("--record: in turn mode there are no conversations to record")
-        return create_turn_app(omni, served_model_name=served_model_name, api_key=api_key)
+        return create_turn_app(
+            omni,
+            served_model_name=served_model_name,
+            api_key=api_key,
+            allowed_origins=allowed_origins,
+        )
     return create_app(
         omni,
         served_model_name=served_model_name,
         api_key=api_key,
+        allowed_origins=allowed_origins,
         recorder=recorder,
         chat=omni if omni.turn_features.supports_chat_completions else None,
     )

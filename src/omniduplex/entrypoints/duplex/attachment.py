@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Sequence
 from enum import Enum
 from typing import Any
 
@@ -40,6 +39,8 @@ NORMAL_CLOSURE, GOING_AWAY, INTERNAL_ERROR = 1000, 1001, 1011
 
 # What is written at once: three 80 ms deltas. What is written cannot be taken back by a cancel.
 MAX_WRITE_CHARS = 16 * 1024
+
+LAST_EVENTS = (SessionClosed, SessionExpired)
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], None]
 
@@ -95,6 +96,13 @@ class SessionAttachment:
         """The session's id."""
         return self._session.session_id
 
+    @property
+    def leaves(self) -> bool:
+        """Whether its connection is gone and no other may come, so that its slot will be free."""
+        return self._credential is None and (
+            self._socket is None or self._socket.released.done()
+        )
+
     # -- events out ---------------------------------------------------------------------------
 
     async def pump(self) -> None:
@@ -102,7 +110,7 @@ class SessionAttachment:
         try:
             async for event in self._session.events():
                 newest = await self._put_all(event)
-                if isinstance(newest, SessionClosed | SessionExpired):
+                if isinstance(newest, LAST_EVENTS):
                     self._release(Farewell(None, close_code(newest), newest.reason))
                     return
             raise RuntimeError("the engine ended the session's events without closing it")
@@ -117,7 +125,7 @@ class SessionAttachment:
         await self._introduced.wait()
         async with self._writing:
             if self._socket is socket:
-                await self._write([self._log.append(error_event(error))])
+                await self._write_if_shown(self._log.append(error_event(error)))
 
     async def announce_shutdown(self, time_left_ms: int) -> None:
         """Tell the client, in a dialect that has a word for it, that the server stops."""
@@ -126,26 +134,30 @@ class SessionAttachment:
             session_id=self.session_id, reason=SHUTDOWN, time_left_ms=time_left_ms
         )
         async with self._writing:
-            await self._write([self._place(expiring)])
+            await self._write_if_shown(self._place(expiring))
 
     async def _put_all(self, event: DuplexEvent) -> DuplexEvent:
         """Write an event and those that are there behind it, at once; returns the last one."""
         async with self._writing:
             await self._flowing()
-            texts = [self._place(event)] if self._session.deliverable(event) else []
-            while self._has_room(texts) and not isinstance(event, SessionClosed | SessionExpired):
-                following = self._session.take()
-                if following is None:
-                    break
+            texts: list[str] = []
+            size = 0
+            following = event if self._session.deliverable(event) else self._session.take()
+            while following is not None:
                 event = following
-                texts.append(self._place(event))
+                text = self._place(event)
+                if text is not None:
+                    texts.append(text)
+                    size += len(text)
+                # What is not taken yet can still be taken back by a cancel.
+                is_last = isinstance(event, LAST_EVENTS)
+                following = None if is_last or self._is_full(size) else self._session.take()
             await self._write(texts)
         return event
 
-    def _has_room(self, texts: Sequence[str | None]) -> bool:
-        """Whether more can be written with these: what waits can still be taken back."""
-        flows = self._socket is None or self._socket.flows
-        return flows and sum(len(text) for text in texts if text is not None) < MAX_WRITE_CHARS
+    def _is_full(self, size: int) -> bool:
+        socket = self._socket
+        return size >= MAX_WRITE_CHARS or not (socket is None or socket.flows)
 
     def _place(self, event: DuplexEvent) -> str | None:
         """Give an event its number; returns its text if the dialect shows it."""
@@ -158,23 +170,28 @@ class SessionAttachment:
     async def _flowing(self) -> None:
         """Wait until the connection, if there is one, takes what is written."""
         socket = self._socket
-        if socket is not None:
-            with self._dropped_if_gone(socket):
-                await socket.flowing()
-
-    async def _write(self, texts: Sequence[str | None]) -> None:
-        socket, shown = self._socket, [text for text in texts if text is not None]
-        if socket is not None and shown:
-            with self._dropped_if_gone(socket):
-                await socket.write(shown)
-
-    @contextmanager
-    def _dropped_if_gone(self, socket: ClientSocket) -> Iterator[None]:
+        if socket is None or socket.flows:
+            return
         try:
-            yield
+            await socket.flowing()
         except ClientGone as gone:
-            logger.debug("client of %s left: %s", self.session_id, gone.reason)
-            self.drop(socket)
+            self._lost(socket, gone)
+
+    async def _write_if_shown(self, text: str | None) -> None:
+        await self._write([] if text is None else [text])
+
+    async def _write(self, texts: Sequence[str]) -> None:
+        socket = self._socket
+        if socket is None or not texts:
+            return
+        try:
+            await socket.write(texts)
+        except ClientGone as gone:
+            self._lost(socket, gone)
+
+    def _lost(self, socket: ClientSocket, gone: ClientGone) -> None:
+        logger.debug("client of %s left: %s", self.session_id, gone.reason)
+        self.drop(socket)
 
     def _credentialed(self, created: SessionCreated) -> SessionCreated:
         """Make the session resumable if its model and its client's dialect are, and say so."""

@@ -36,6 +36,8 @@ class DuplexSessionAttachmentRegistry:
         self._attachments: dict[str, SessionAttachment] = {}
         self._group: asyncio.TaskGroup | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ended = 0
+        self._next_end = asyncio.Event()
         self._quiet = asyncio.Event()
         self._quiet.set()
 
@@ -79,6 +81,27 @@ class DuplexSessionAttachmentRegistry:
         self._spawn(self._carry(attachment), f"pump {session.session_id}")
         return attachment
 
+    @property
+    def ended(self) -> int:
+        """Sessions that have ended since the server began."""
+        return self._ended
+
+    async def departure(self, since: int, timeout_s: float) -> bool:
+        """Wait until more sessions have ended, if there is one that nobody can carry on.
+
+        False when there is none, or it takes too long.
+        """
+        if self._ended > since:
+            return True
+        if not any(attachment.leaves for attachment in self._attachments.values()):
+            return False
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._next_end.wait()
+        except TimeoutError:
+            return False
+        return True
+
     async def resume(self, request: ResumeSession, socket: ClientSocket) -> SessionAttachment:
         """Let a new connection carry a session on; raises as `SessionAttachment.resume`.
 
@@ -119,6 +142,9 @@ class DuplexSessionAttachmentRegistry:
             await attachment.pump()
         finally:
             del self._attachments[attachment.session_id]
+            self._ended += 1
+            self._next_end.set()
+            self._next_end = asyncio.Event()
             if not self._attachments:
                 self._quiet.set()
 

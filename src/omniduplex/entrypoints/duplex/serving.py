@@ -29,13 +29,14 @@ from omniduplex.entrypoints.duplex.handshake import (
     read_upgrade,
 )
 from omniduplex.entrypoints.duplex.journal import JournalGap
-from omniduplex.entrypoints.duplex.ports import ServedOmni
+from omniduplex.entrypoints.duplex.ports import ServedOmni, ServedSession
 from omniduplex.entrypoints.duplex.registry import DuplexSessionAttachmentRegistry
 from omniduplex.entrypoints.duplex.websocket import ClientGone, ClientSocket, Farewell
 from omniduplex.protocol.duplex import (
     Dialect,
     DuplexCommand,
     DuplexError,
+    DuplexSessionConfig,
     ResumeSession,
     ResyncRequired,
     UpdateSession,
@@ -45,6 +46,10 @@ from omniduplex.protocol.duplex import (
 SUBPROTOCOL = "realtime"
 # Wire contract, transport: how long a client may take for its first event.
 CONFIG_TIMEOUT_S = 10.0
+# Accepted sockets that may be without their first event: each costs some 60 kB.
+MAX_WAITING = 128
+# How long an open waits for the slot of a client that has just left.
+DEPARTURE_TIMEOUT_S = 2.0
 # A client that reads nothing for this long while we write is gone.
 SEND_TIMEOUT_S = 30.0
 # How long the connections of a stopped server get for their last frames.
@@ -84,6 +89,7 @@ class DuplexServing:
             omni, new_id=new_id, random_bytes=random_bytes, clock=clock
         )
         self._connections = 0
+        self._waiting = 0
         self._no_connection = asyncio.Event()
         self._no_connection.set()
         self._is_draining = False
@@ -171,7 +177,7 @@ class DuplexServing:
             socket.release(self._refusal(failure, INTERNAL_ERROR, dialect))
 
     async def _serve(self, socket: ClientSocket, handshake: Handshake) -> None:
-        first = await first_command(socket, handshake, self._config_timeout_s)
+        first = await self._first_command(socket, handshake)
         try:
             attachment = await self._attach(socket, handshake, first)
         except DuplexError as error:
@@ -200,8 +206,35 @@ class DuplexServing:
                 return None
         if self._is_draining:
             raise DuplexError("server_draining", "The server stops and opens no session any more.")
-        session = await self._omni.open_session(opening_config(handshake, first))
+        session = await self._open(opening_config(handshake, first))
         return self._registry.open(session, handshake.dialect, socket)
+
+    async def _first_command(
+        self, socket: ClientSocket, handshake: Handshake
+    ) -> DuplexCommand | None:
+        if self._waiting >= MAX_WAITING and not handshake.opens_at_once:
+            message = "Too many connections are without their first event."
+            raise DuplexError("resource_exhausted", message)
+        self._waiting += 1
+        try:
+            return await first_command(socket, handshake, self._config_timeout_s)
+        finally:
+            self._waiting -= 1
+
+    async def _open(self, config: DuplexSessionConfig) -> ServedSession:
+        """Open a session; one whose client has left may have to make room for it first.
+
+        A client that comes back at once would else meet itself.
+        """
+        while True:
+            ended = self._registry.ended
+            try:
+                return await self._omni.open_session(config)
+            except DuplexError as refused:
+                if refused.code != "resource_exhausted":
+                    raise
+                if not await self._registry.departure(ended, DEPARTURE_TIMEOUT_S):
+                    raise
 
     def _refusal(self, error: DuplexError, code: int, dialect: Dialect) -> Farewell:
         text = render_alone(error_event(error), dialect, seq=1, new_id=self._new_id)

@@ -21,10 +21,10 @@ from omniduplex.entrypoints.duplex.handshake import DUPLEX_PATH
 from omniduplex.entrypoints.duplex.ports import ServedOmni
 from omniduplex.entrypoints.duplex.recorder import ConversationRecorder, RecordingMiddleware
 from omniduplex.entrypoints.duplex.serving import DuplexServing
-from omniduplex.entrypoints.openai.auth import ApiKeyMiddleware
 from omniduplex.entrypoints.openai.chat import CHAT_OPERATION, CHAT_PATH, ChatService
 from omniduplex.entrypoints.openai.description import description_routes
 from omniduplex.entrypoints.openai.errors import error_response, on_http_exception
+from omniduplex.entrypoints.openai.guards import guards
 from omniduplex.entrypoints.openai.health import health_operations, health_routes
 from omniduplex.entrypoints.openai.models import MODEL_OPERATIONS, ModelCard, model_routes
 from omniduplex.entrypoints.openai.speech import SPEECH_PATH
@@ -42,6 +42,7 @@ def create_app(
     *,
     served_model_name: str | None = None,
     api_key: str | None = None,
+    allowed_origins: Sequence[str] = (),
     serving: DuplexServing | None = None,
     recorder: ConversationRecorder | None = None,
     chat: AsyncOmniBase[Any] | None = None,
@@ -49,6 +50,7 @@ def create_app(
 ) -> Starlette:
     """Build the application around an engine; an empty key guards nothing.
 
+    Web pages are let in if they are its own, or of the `allowed_origins`.
     `chat` is what answers chat completions, if the model does: the same engine, without sessions.
     """
     model = served_model_name or omni.pipeline.model
@@ -60,8 +62,8 @@ def create_app(
             yield
             await serving.drain(0.0)
 
-    middleware = [Middleware(ApiKeyMiddleware, api_key=api_key)] if api_key else []
-    if recorder is not None:  # inside the key check: strangers leave no files
+    middleware = guards(api_key, allowed_origins)
+    if recorder is not None:  # inside the checks: strangers leave no files
         middleware.append(Middleware(RecordingMiddleware, recorder=recorder, model=model))
     operations = [*MODEL_OPERATIONS, *health_operations(COUNTED)]
     operations += [CHAT_OPERATION] if chat else []

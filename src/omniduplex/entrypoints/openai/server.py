@@ -6,13 +6,13 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import uvicorn
 from starlette.applications import Starlette
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
@@ -21,6 +21,7 @@ from websockets.http11 import MAX_LINE_LENGTH
 
 from omniduplex.entrypoints.duplex.serving import SEE_OFF_TIMEOUT_S
 from omniduplex.entrypoints.duplex.websocket import TEXT_FRAMES, TextSink
+from omniduplex.entrypoints.openai.arrivals import ArrivingProtocol, Lobby
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Serving(Protocol):
         """Give what runs no more time."""
 
 
-class UpgradeProtocol(HttpToolsProtocol):
+class UpgradeProtocol(ArrivingProtocol):
     """HTTP whose every upgrade is answered: uvicorn is silent about those it cannot parse."""
 
     def handle_websocket_upgrade(self) -> None:
@@ -182,7 +183,9 @@ class Certificate(NamedTuple):
     keyfile: Path | None = None
 
 
-def server_config(app: Starlette, certificate: Certificate | None = None) -> uvicorn.Config:
+def server_config(
+    app: Starlette, certificate: Certificate | None = None, *, lobby: Lobby | None = None
+) -> uvicorn.Config:
     """Return the settings that serving relies on; with a certificate it speaks TLS alone.
 
     uvicorn's own access lines hold whole URLs, and its debug lines whole headers; a client may
@@ -191,7 +194,8 @@ def server_config(app: Starlette, certificate: Certificate | None = None) -> uvi
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http=UpgradeProtocol,
+        # What uvicorn calls a class it only calls.
+        http=cast("type[asyncio.Protocol]", partial(UpgradeProtocol, lobby=lobby or Lobby())),
         ws=TalkProtocol,
         ws_max_size=MAX_FRAME_BYTES,
         ws_per_message_deflate=False,

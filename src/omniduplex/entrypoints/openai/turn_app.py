@@ -15,10 +15,10 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from omniduplex.entrypoints.async_omni import AsyncOmniBase
-from omniduplex.entrypoints.openai.auth import ApiKeyMiddleware
 from omniduplex.entrypoints.openai.chat import CHAT_OPERATION, ChatService
 from omniduplex.entrypoints.openai.description import Operation, description_routes
 from omniduplex.entrypoints.openai.errors import error_response, on_http_exception
+from omniduplex.entrypoints.openai.guards import guards
 from omniduplex.entrypoints.openai.health import health_operations, health_routes
 from omniduplex.entrypoints.openai.models import MODEL_OPERATIONS, ModelCard, model_routes
 from omniduplex.entrypoints.openai.speech import SPEECH_OPERATION, SpeechService
@@ -38,12 +38,13 @@ def create_turn_app(
     *,
     served_model_name: str | None = None,
     api_key: str | None = None,
+    allowed_origins: Sequence[str] = (),
     clock: Callable[[], float] = time.time,
 ) -> Starlette:
-    """Build the application around an engine; an empty key guards nothing."""
+    """Build the application around an engine; `create_app` says whom it lets in."""
     model = served_model_name or omni.pipeline.model
     serving = TurnServing()
-    middleware = [Middleware(ApiKeyMiddleware, api_key=api_key)] if api_key else []
+    middleware = guards(api_key, allowed_origins)
     middleware.append(Middleware(TurnServingMiddleware, serving=serving))
     app = Starlette(
         routes=(
