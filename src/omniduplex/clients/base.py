@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
@@ -19,7 +19,7 @@ from omniduplex.clients.link import SessionLink
 from omniduplex.clients.reconnect import SessionResumer
 from omniduplex.clients.response import ResponseHandle
 from omniduplex.clients.subscription import Subscription
-from omniduplex.clients.transport import Transport
+from omniduplex.clients.transport import Message, Transport
 from omniduplex.clients.units import MODEL_UNIT_MS
 from omniduplex.protocol.duplex import (
     AckPlayback,
@@ -30,7 +30,6 @@ from omniduplex.protocol.duplex import (
     Commit,
     CreateItem,
     CreateResponse,
-    DuplexCommand,
     DuplexSessionObject,
     ErrorEvent,
     ItemInput,
@@ -126,7 +125,7 @@ class DuplexClientBase:
         goodbye = CloseSession(event_id=next(self._event_ids))
         await self._link.close(goodbye, timeout_s=timeout_s)
 
-    async def send(self, command: DuplexCommand | Mapping[str, Any]) -> str:
+    async def send(self, command: Message) -> str:
         """Send any command, or a wire message; it gets an event id unless it has one."""
         if isinstance(command, RealtimeCommand):
             if command.event_id is None:

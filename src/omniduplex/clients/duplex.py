@@ -34,7 +34,8 @@ from omniduplex.clients.units import (
     duplex_unit_boundary_ms,
     has_residual_model_unit,
 )
-from omniduplex.clients.websocket import DuplexClient, build_realtime_url
+from omniduplex.clients.websocket import DuplexClient
+from omniduplex.clients.websocket_transport import build_realtime_url
 from omniduplex.protocol.duplex import AudioFormat
 
 __all__ = [

@@ -12,8 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from omniduplex.clients.events import ServerEvent, wire_type
-from omniduplex.clients.outbox import Message
-from omniduplex.clients.transport import Transport
+from omniduplex.clients.transport import Message, Transport
 from omniduplex.protocol.duplex import RealtimeCommand, UnknownEvent
 
 Direction = Literal["send", "receive"]

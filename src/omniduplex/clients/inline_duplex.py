@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Protocol
+from collections.abc import AsyncIterator
+from typing import Protocol
 
 import msgspec
 
@@ -13,7 +13,7 @@ from omniduplex.clients.config import SessionConfig
 from omniduplex.clients.duplex_trace import DuplexTrace, traced
 from omniduplex.clients.errors import DuplexConnectionError, DuplexProtocolError
 from omniduplex.clients.events import ServerEvent
-from omniduplex.clients.transport import Transport
+from omniduplex.clients.transport import Message, Transport
 from omniduplex.protocol.duplex import (
     CloseSession,
     Dialect,
@@ -91,7 +91,7 @@ class InlineTransport(Transport):
     async def connect(self) -> None:
         """There is nothing to connect."""
 
-    async def send(self, command: DuplexCommand | Mapping[str, Any]) -> None:
+    async def send(self, command: Message) -> None:
         """Submit a command; the first one opens the session."""
         try:
             await self._send(_as_command(command))
@@ -126,7 +126,7 @@ class InlineTransport(Transport):
             await self._session.submit(command)
 
 
-def _as_command(command: DuplexCommand | Mapping[str, Any]) -> DuplexCommand:
+def _as_command(command: Message) -> DuplexCommand:
     if isinstance(command, RealtimeCommand):
         return command
     return decode_command(msgspec.json.encode(command))

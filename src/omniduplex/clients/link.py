@@ -17,11 +17,11 @@ from omniduplex.clients.errors import (
 )
 from omniduplex.clients.events import ServerEvent, sequence_number, wire_type
 from omniduplex.clients.fanout import FanOut
-from omniduplex.clients.outbox import Message, Outbox, OutboxClosedError
+from omniduplex.clients.outbox import Outbox, OutboxClosedError
 from omniduplex.clients.reconnect import ConnectionResumed, Resumption, SessionResumer
 from omniduplex.clients.response import ResponseHandle
 from omniduplex.clients.subscription import Subscription
-from omniduplex.clients.transport import Transport
+from omniduplex.clients.transport import Message, Transport
 from omniduplex.protocol.duplex import (
     AudioFormat,
     CloseSession,

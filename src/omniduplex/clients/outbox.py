@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
-from typing import Any
 
-from omniduplex.clients.transport import Transport
-from omniduplex.protocol.duplex import DuplexCommand
-
-Message = DuplexCommand | Mapping[str, Any]
+from omniduplex.clients.transport import Message, Transport
 
 # Commands that wait for a connection before senders do: 20 s of a microphone at 20 ms a chunk.
 HELD_LIMIT = 1024

@@ -9,6 +9,9 @@ from typing import Any
 from omniduplex.clients.events import ServerEvent
 from omniduplex.protocol.duplex import DuplexCommand
 
+# A command, or a message of the wire as it is.
+Message = DuplexCommand | Mapping[str, Any]
+
 
 class Transport(ABC):
     """One connection to one session, used by one reader and any number of senders.
@@ -21,8 +24,8 @@ class Transport(ABC):
         """Make the connection."""
 
     @abstractmethod
-    async def send(self, command: DuplexCommand | Mapping[str, Any]) -> None:
-        """Send a command, or a message of the wire as it is; the first one opens the session.
+    async def send(self, command: Message) -> None:
+        """Send a command; the first one opens the session.
 
         Raises:
             DuplexProtocolError: the command was refused on the spot.
