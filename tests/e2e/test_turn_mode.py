@@ -10,8 +10,10 @@ from pathlib import Path
 
 import openai
 import pytest
+from openai.resources.realtime.realtime import AsyncRealtimeConnection
 from tests.e2e.recordings import RATE_HZ, recording
 from tests.e2e.server import Server, serve
+from tests.entrypoints.turn.realtime_script import last, run, until
 
 from omniduplex.audio.resample import StreamResampler
 from omniduplex.benchmarks.wer import word_error_rate
@@ -78,6 +80,32 @@ def test_a_spoken_question_is_answered_aloud(client: openai.OpenAI, recognizer: 
 
     assert words.strip()
     assert word_error_rate(words, heard(recognizer, pcm, 24_000)) <= 0.3
+
+
+def test_a_realtime_conversation_goes_turn_by_turn(
+    turn_server: Server, recognizer: Recognizer
+) -> None:
+    question = recording("capital")
+
+    async def script(connection: AsyncRealtimeConnection) -> None:
+        await connection.session.update(session={"type": "realtime", "max_output_tokens": 24})
+        to_24k = StreamResampler(RATE_HZ, 24_000).process(question.pcm, last=True)
+        await connection.input_audio_buffer.append(audio=base64.b64encode(to_24k).decode())
+        await connection.input_audio_buffer.commit()
+        await connection.response.create()
+
+        events = await until(connection, "response.done")
+        understood = last(events, "conversation.item.input_audio_transcription.completed")
+        assert word_error_rate(question.words, understood["transcript"]) <= 0.3
+        deltas = [one for one in events if one["type"] == "response.output_audio.delta"]
+        assert {(one["sample_rate_hz"], one["channels"]) for one in deltas} == {(24_000, 1)}
+        pcm = b"".join(base64.b64decode(one["delta"]) for one in deltas)
+        assert deltas[-1]["audio_duration_ms"] == len(pcm) // 2 * 1000 // 24_000
+        words = last(events, "response.output_audio_transcript.done")["transcript"]
+        assert words.strip()
+        assert word_error_rate(words, heard(recognizer, pcm, 24_000)) <= 0.3
+
+    run(turn_server.http, MODEL, script, duplex="0")
 
 
 def test_duplex_mode_answers_the_same_call(local_server: Server, recognizer: Recognizer) -> None:

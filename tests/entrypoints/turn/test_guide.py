@@ -22,3 +22,15 @@ def test_the_python_of_the_guide_runs(
     exec(compile(code, str(GUIDE), "exec"), {})
 
     assert capsys.readouterr().out == "You said What is a duplex?"
+
+
+@pytest.mark.e2e
+def test_the_half_duplex_client_of_the_guide_runs(
+    turn_base: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guide = GUIDE.read_text("utf-8")
+    (code,) = re.findall(r'```python title="half_duplex.py"\n(.*?)```', guide, re.DOTALL)
+
+    exec(compile(code.replace("http://127.0.0.1:8000", turn_base), str(GUIDE), "exec"), {})
+
+    assert capsys.readouterr().out == "You said"

@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 from tests.entrypoints.turn.sounds import MODEL
 
 from omniduplex.entrypoints.async_omni import AsyncOmni
-from omniduplex.entrypoints.openai.turn_app import SESSION_PATHS, create_turn_app
+from omniduplex.entrypoints.openai.turn_app import create_turn_app
 from omniduplex.entrypoints.openai.turn_serving import TurnServing
 
 CHAT = {"model": MODEL, "messages": [{"role": "user", "content": "hello"}]}
@@ -25,19 +25,6 @@ def test_models_and_health(turn_omni: AsyncOmni) -> None:
     assert client.get("/health").json() == {"status": "ok", "active_turns": 0}
     asked = client.post("/v1/chat/completions", json=CHAT | {"model": "gpt-audio"})
     assert asked.json()["model"] == "gpt-audio"
-
-
-@pytest.mark.parametrize("path", SESSION_PATHS)
-def test_there_are_no_sessions(turn_omni: AsyncOmni, path: str) -> None:
-    client = TestClient(create_turn_app(turn_omni))
-    with (
-        pytest.raises(WebSocketDenialResponse) as denied,
-        client.websocket_connect(path),
-    ):
-        pass
-    error = denied.value.json()["error"]
-    assert (denied.value.status_code, error["code"]) == (404, "unsupported")
-    assert "not available in turn mode" in error["message"]
 
 
 def test_the_key_is_asked_for(turn_omni: AsyncOmni) -> None:
@@ -56,6 +43,9 @@ def test_a_server_that_stops_takes_nothing_new(turn_omni: AsyncOmni) -> None:
     refused = client.post("/v1/chat/completions", json=CHAT)
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "server_draining")
     assert client.get("/health").json() == {"status": "draining"}
+    with pytest.raises(WebSocketDenialResponse) as denied, client.websocket_connect("/v1/realtime"):
+        pass
+    assert denied.value.status_code == 503
 
 
 class Slow:

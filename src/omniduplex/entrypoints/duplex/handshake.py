@@ -46,17 +46,23 @@ def read_upgrade(
     """
     model = query.get("model") or default_model
     if path != DUPLEX_PATH:
-        wanted = query.get("duplex")
-        if wanted is None:
+        asked = asks_for_duplex(query)
+        if asked is None:
             dialect = Dialect.BETA if asks_for_beta(headers) else Dialect.OPENAI
             return Handshake(dialect, model, opens_at_once=True)
-        if wanted.lower() not in _DUPLEX_ON:
+        if not asked:
             raise DuplexError("unsupported", "Realtime API is not available", param="duplex")
     explicit = (
         query.get("autostart", "").lower() in _AUTOSTART_OFF
         or query.get("resume", "").lower() in _RESUME_ON
     )
     return Handshake(Dialect.DUPLEX, model, bool(query.get("model")) and not explicit)
+
+
+def asks_for_duplex(query: Mapping[str, str]) -> bool | None:
+    """Whether a URL asks for the duplex API or for the turn-based one; None when for neither."""
+    wanted = query.get("duplex")
+    return None if wanted is None else wanted.lower() in _DUPLEX_ON
 
 
 def asks_for_beta(headers: Mapping[str, str]) -> bool:

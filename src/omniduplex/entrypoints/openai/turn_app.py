@@ -11,8 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route, WebSocketRoute
-from starlette.websockets import WebSocket
+from starlette.routing import BaseRoute, Route
 
 from omniduplex.entrypoints.async_omni import AsyncOmniBase
 from omniduplex.entrypoints.openai.chat import CHAT_OPERATION, ChatService
@@ -26,11 +25,10 @@ from omniduplex.entrypoints.openai.transcriptions import (
     TRANSCRIPTION_OPERATION,
     TranscriptionService,
 )
+from omniduplex.entrypoints.openai.turn_realtime.service import TurnRealtimeService
 from omniduplex.entrypoints.openai.turn_serving import TurnServing, TurnServingMiddleware
 
 COUNTED = "active_turns"
-# Routes that a deployment with sessions has.
-SESSION_PATHS = ("/v1/realtime", "/v1/duplex")
 
 
 def create_turn_app(
@@ -50,7 +48,7 @@ def create_turn_app(
         routes=(
             *_turn_routes(omni, model, clock),
             *model_routes(ModelCard(id=model, created=int(clock()))),
-            *(WebSocketRoute(path, _no_sessions) for path in SESSION_PATHS),
+            *TurnRealtimeService(omni, model, serving).routes(),
             *health_routes(omni, serving, COUNTED, omni.active_turn_count),
             *description_routes(model, _operations(omni), is_guarded=bool(api_key)),
         ),
@@ -95,8 +93,3 @@ def _turn_routes(
 async def _not_by_this_model(request: Request) -> Response:
     message = f"The deployed model does not serve {request.url.path}."
     return error_response(404, message, "unsupported")
-
-
-async def _no_sessions(websocket: WebSocket) -> None:
-    message = f"{websocket.url.path} is not available in turn mode; deploy session_mode: duplex."
-    await websocket.send_denial_response(error_response(404, message, "unsupported"))
