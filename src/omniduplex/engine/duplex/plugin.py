@@ -87,6 +87,8 @@ class DuplexModelPlugin(ABC):
     """Rate of the audio that `plan_append` gets, in Hz."""
     recognises_items: ClassVar[bool] = False
     """Whether audio may come inside an item, beside the stream."""
+    needs_clocked_input: ClassVar[bool] = False
+    """Whether the model goes on only with more input: then it hears silence while nobody speaks."""
     refused_options: ClassVar[frozenset[str]] = frozenset()
     """Fields of a `response.create` that no prompt can make this model follow."""
 

@@ -164,8 +164,8 @@ class ContractWatcher:
         if event.response.status in ("cancelled", "failed") and event.response_id == self._playing:
             self._playing = None
         message = f"item_{event.response_id}"
-        if event.response.status == "failed" and message in self._order:
-            # A failed answer leaves the conversation without a word.
+        if event.response.facts and not event.response.facts.committed and message in self._order:
+            # A failed answer leaves the conversation without a word, as does an endless one.
             self._order.remove(message)
         if event.response.facts and event.response.facts.playback:
             _check_cursor(event.response.facts.playback)

@@ -32,6 +32,8 @@ class ScriptedModel(DuplexModelSessionState):
         """Audio of items, by item id and index of the part."""
         self.heard = b""
         """All audio, but for what a clear made it forget."""
+        self.appends: list[tuple[bytes, bool]] = []
+        """Each piece of audio, and whether the model was forced to listen."""
         self.clears = 0
         self.updates: list[DuplexSessionConfig] = []
         self.closed = False
@@ -50,6 +52,7 @@ class ScriptedModel(DuplexModelSessionState):
         self, fence: DuplexFence, pcm: bytes, *, force_listen: bool = False
     ) -> Sequence[StageWork]:
         self.heard += pcm
+        self.appends.append((pcm, force_listen))
         return (work("append"),)
 
     def plan_commit(self, fence: DuplexFence, item_id: str) -> Sequence[StageWork]:
@@ -127,6 +130,12 @@ class ScriptedPlugin(DuplexModelPlugin):
         self, session_id: str, config: DuplexSessionConfig
     ) -> DuplexModelSessionState:
         return self.model
+
+
+class ClockedPlugin(ScriptedPlugin):
+    """Its model goes on only with more input, a unit of 1 s at a time."""
+
+    needs_clocked_input = True
 
 
 def work(name: str) -> Submit:

@@ -25,6 +25,7 @@ from tests.engine.duplex.session.driver import (
     quiet,
 )
 from tests.engine.duplex.session.prompt_truth import PromptTruth
+from tests.engine.duplex.session.scripted_model import ClockedPlugin
 
 from omniduplex.engine.duplex.session.inputs import CloseRequest, OutputOverflow, StageLost
 from omniduplex.protocol.duplex import (
@@ -94,7 +95,8 @@ class SessionMachine(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.driver = SessionDriver(self.config)
+        by_itself = self.config.auto_response
+        self.driver = SessionDriver(self.config, plugin=ClockedPlugin() if by_itself else None)
         self.watcher = ContractWatcher()
         self.truth = PromptTruth()
         self.watched = 0
@@ -181,7 +183,7 @@ class SessionMachine(RuleBasedStateMachine):
         response_id = "resp_1" if older else None
         self.driver.send(AckPlayback(played_ms=played, truncate=truncate, response_id=response_id))
 
-    @rule(ms=st.sampled_from([10, 700, 5000]))
+    @rule(ms=st.sampled_from([10, 700, 5000, 70_000]))
     def time_passes(self, ms: int) -> None:
         self.driver.passes(ms)
 

@@ -19,9 +19,10 @@ from omniduplex.engine.duplex.model_events import (
     UserTurnUnheard,
 )
 from omniduplex.engine.duplex.session.configuration import configure
+from omniduplex.engine.duplex.session.continuation import Continuation
 from omniduplex.engine.duplex.session.conversation import Conversation
 from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.engine.duplex.session.effects import Effect, Ended, SetTimer
+from omniduplex.engine.duplex.session.effects import Effect, Ended
 from omniduplex.engine.duplex.session.input_lane import InputLane
 from omniduplex.engine.duplex.session.inputs import (
     AudioReady,
@@ -37,6 +38,7 @@ from omniduplex.engine.duplex.session.listening import tell_listening
 from omniduplex.engine.duplex.session.offers import check_offered
 from omniduplex.engine.duplex.session.output_lane import OutputLane
 from omniduplex.engine.duplex.session.public_view import public_object
+from omniduplex.engine.duplex.session.timers import Timers
 from omniduplex.protocol.duplex import (
     AckPlayback,
     AppendAudio,
@@ -95,10 +97,11 @@ class DuplexEngineSession:
     def __init__(self, core: SessionCore) -> None:
         self._core = core
         self._output = OutputLane(core)
-        self._input = InputLane(core, self._output)
+        continuation = Continuation(core)
+        self._input = InputLane(core, self._output, continuation)
         self._conversation = Conversation(core)
+        self._timers = Timers(core, self._input, self._output, continuation)
         self._handlers = self._table()
-        self._wake_at: float | None = None
 
     @property
     def session_id(self) -> str:
@@ -161,7 +164,7 @@ class DuplexEngineSession:
         if self.closed:
             return []
         self._core.now = now
-        self._settle()
+        self._timers.settle()
         match item:
             case StageResult():
                 self._core.lease.touch(now)
@@ -176,7 +179,7 @@ class DuplexEngineSession:
             case Tick():
                 self._tick()
             case TimerFired():
-                self._timer_fired()
+                self._timers.fired()
             case OutputOverflow():
                 self._output_overflowed(item)
             case _:
@@ -186,38 +189,10 @@ class DuplexEngineSession:
 
     def _taken(self) -> list[Effect]:
         if not self.closed:
-            self._settle()
-            self._set_timer()
+            self._timers.settle()
+            self._timers.set()
         effects, self._core.effects = self._core.effects, []
         return effects
-
-    # -- time -------------------------------------------------------------------------------
-
-    def _settle(self) -> None:
-        """Notice what became true by the clock alone."""
-        core = self._core
-        if core.loudspeaker.settle(core.now, self.active_response_id):
-            core.idle.answered(core.now)
-        self._input.settle()
-
-    def _set_timer(self) -> None:
-        """Be woken when there will be something to notice."""
-        times = (self._core.loudspeaker.silent_at(self.active_response_id), self._idle_until())
-        wake_at = min((at for at in times if at is not None), default=None)
-        if wake_at != self._wake_at:
-            self._wake_at = wake_at
-            self._core.effects.append(SetTimer(wake_at))
-
-    def _idle_until(self) -> float | None:
-        core = self._core
-        busy = self._output.busy or self._input.speaking or core.loudspeaker.playing
-        return None if busy or core.lease.detached else core.idle.due_at(core.config)
-
-    def _timer_fired(self) -> None:
-        self._wake_at = None
-        due_at = self._idle_until()
-        if due_at is not None and self._core.now >= due_at:
-            self._input.time_out()
 
     # -- commands ---------------------------------------------------------------------------
 

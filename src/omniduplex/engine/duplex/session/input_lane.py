@@ -23,6 +23,7 @@ from omniduplex.engine.duplex.session.commit_fanout import (
     transcribed,
     unheard,
 )
+from omniduplex.engine.duplex.session.continuation import Continuation
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.input_audio import InputAudio
 from omniduplex.engine.duplex.session.inputs import AudioReady
@@ -58,9 +59,10 @@ class OpenTurn:
 class InputLane:
     """The open turn: what is heard of it, how it ends, and what that asks for."""
 
-    def __init__(self, core: SessionCore, output: OutputLane) -> None:
+    def __init__(self, core: SessionCore, output: OutputLane, continuation: Continuation) -> None:
         self._core = core
         self._output = output
+        self._continuation = continuation
         self._turn = OpenTurn()
         self._audio = InputAudio(core, self._heard)
         self._overlap = Overlap(core, output)
@@ -73,6 +75,16 @@ class InputLane:
     def speaking(self) -> bool:
         """Whether the user is in the middle of a turn that the ear noticed."""
         return self._turn.started
+
+    @property
+    def turn_is_open(self) -> bool:
+        """Whether the model has speech whose end it is to hear."""
+        return self._turn.speech and self._core.config.decides_turns
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is audio on its way to the model."""
+        return self._audio.held.converting
 
     # -- audio in ---------------------------------------------------------------------------
 
@@ -110,6 +122,7 @@ class InputLane:
     def _give(self, given: Given) -> None:
         """Let the model hear what belongs to the open turn, and silence for what does not."""
         model, fence, turn = self._core.model, self._core.fence, self._turn
+        self._continuation.fed()
         self._audio.free(given.free_bytes)
         if given.silence:
             turn.ignored_ms += self._length_ms(bytes(given.silence))

@@ -24,6 +24,7 @@ from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.drafts import Drafts
 from omniduplex.engine.duplex.session.effects import DropQueuedAudio
 from omniduplex.engine.duplex.session.endings import failure_details
+from omniduplex.engine.duplex.session.listening import tell_listening
 from omniduplex.engine.duplex.session.offers import check_there_is_speech
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import build_prompt
@@ -247,6 +248,22 @@ class OutputLane:
         deferred, self._deferred = self._deferred, False
         if deferred:
             self.start(self._usual())
+
+    def end_at_limit(self) -> None:
+        """The model was kept going for too long: nothing of what it says now is kept."""
+        response = self.active
+        if response is None:
+            tell_listening(self._core, "continuation_limit")
+            return
+        self.active = None
+        self._awaited.clear()
+        self._core.turn_state = "idle"
+        self._core.run(self._core.model.plan_cancel(self._core.fence, response.key))
+        tell_listening(self._core, "continuation_limit", ends=response.response_id)
+        response.finish("completed", committed=False)
+        self._forget(response.response_id)
+        self.on_over(True)
+        self._start_deferred()
 
     def fail(self, message: str, code: str = "runtime_data_plane_stream_failed") -> None:
         """The active response cannot be finished; nothing of it stays in the history."""

@@ -168,8 +168,11 @@ class Response:
 
     # -- the end ----------------------------------------------------------------------------
 
-    def finish(self, ending: Ending, reason: str | None = None) -> None:
-        """End the response: open parts, then items, then the response itself."""
+    def finish(self, ending: Ending, reason: str | None = None, *, committed: bool = True) -> None:
+        """End the response: open parts, then items, then the response itself.
+
+        What is not `committed` leaves the conversation, as what has failed does.
+        """
         if ending == "completed" and not self._items:
             self._opened_message()
         if self._message is not None:
@@ -180,7 +183,7 @@ class Response:
             session_id=self.core.session_id,
             response_id=self.response_id,
             epoch=self.core.epoch,
-            committed=self.wanted.in_history and ending != "failed",
+            committed=committed and self.wanted.in_history and ending != "failed",
             playback=self.record.cursor(),
             reason=reason or msgspec.UNSET,
             omniduplex=(
