@@ -45,6 +45,7 @@ from omniduplex.protocol.duplex import (
     project,
 )
 
+_LAST = (SessionClosed, SessionExpired)
 # A reader that is there makes room in a millisecond; one that does not read is not waited for.
 PATIENCE, PATIENCE_STEP_S = 200, 0.001
 
@@ -265,7 +266,7 @@ class DuplexSessionHandle:
         return None
 
     def _seen(self, event: DuplexEvent) -> DuplexEvent | None:
-        if isinstance(event, SessionClosed | SessionExpired):
+        if isinstance(event, _LAST):
             self._end(event.reason)
         return event if self._dialect.is_openai else _shown(event)
 

@@ -52,6 +52,35 @@ def test_a_waiting_consumer_is_woken_once() -> None:
     asyncio.run(check())
 
 
+def test_a_consumer_is_woken_when_a_burst_is_over() -> None:
+    async def check() -> None:
+        buffer = roomy()
+        consumer = await _waiting(buffer)
+        buffer.begin_burst()
+        buffer.put(heartbeat("0"))
+        buffer.put(heartbeat("1"))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not consumer.done()
+        buffer.end_burst()
+        assert await consumer == heartbeat("0")
+        assert await buffer.get() == heartbeat("1")
+
+    asyncio.run(check())
+
+
+def test_an_end_inside_a_burst_is_told_at_once() -> None:
+    async def check() -> None:
+        buffer = roomy()
+        consumer = await _waiting(buffer)
+        buffer.begin_burst()
+        buffer.put(CLOSED)
+        assert await consumer == CLOSED
+        buffer.end_burst()
+
+    asyncio.run(check())
+
+
 @pytest.mark.parametrize("turns_of_the_loop", [0, 1])
 def test_a_get_cancelled_while_it_is_woken_loses_no_event(turns_of_the_loop: int) -> None:
     async def check() -> None:

@@ -99,9 +99,7 @@ class SessionAttachment:
     @property
     def leaves(self) -> bool:
         """Whether its connection is gone and no other may come, so that its slot will be free."""
-        return self._credential is None and (
-            self._socket is None or self._socket.released.done()
-        )
+        return self._credential is None and (self._socket is None or self._socket.released.done())
 
     # -- events out ---------------------------------------------------------------------------
 

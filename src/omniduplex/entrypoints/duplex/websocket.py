@@ -119,7 +119,8 @@ class ClientSocket:
             for text in texts:
                 await self._in_time(functools.partial(self._websocket.send_text, text))
             return
-        await self.flowing()
+        if not self._frames.flows:
+            await self._in_time(self._frames.flowing)
         self._refuse_if_given_up()
         try:
             self._frames.send_texts(texts)

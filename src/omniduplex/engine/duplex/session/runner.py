@@ -77,6 +77,7 @@ class DuplexSessionRunner:
         self._observer = observer
         self._queue: deque[SessionInput] = deque()
         self._handling = False
+        self._heard_ms = 0.0
         self._closing_event: SessionClosed | SessionExpired | None = None
 
     @property
@@ -100,12 +101,15 @@ class DuplexSessionRunner:
             self._drain()
 
     def _drain(self) -> None:
+        # A reader that was woken by the first event would wait for this thread at once.
+        self._link.output.begin_burst()
         try:
             while self._queue:
                 item = self._queue.popleft()
                 self._handle(item)
         finally:
             self._handling = False
+            self._link.output.end_burst()
 
     def _handle(self, item: SessionInput) -> None:
         try:
@@ -114,7 +118,10 @@ class DuplexSessionRunner:
             self._execute(effects)
         except Exception:
             self._fail(item)
-        self._observer.heard(self._session.heard_ms)
+        heard_ms = self._session.heard_ms
+        if heard_ms != self._heard_ms:
+            self._heard_ms = heard_ms
+            self._observer.heard(heard_ms)
 
     def _log_context(self) -> AbstractContextManager[None]:
         """Not for effects: a stage's timers, made under it, would speak in its name."""
