@@ -51,8 +51,8 @@ soak: install-dev ## a thousand cuts and races, a flood, SOAK_SESSIONS (100) for
 	$(BIN)/omniduplex bench soak --sessions "$${SOAK_SESSIONS:-100}" \
 		--minutes "$${SOAK_MINUTES:-60}" --json out/soak.json
 
-docs: install-dev ## write docs/errors.md and docs/wire.md from the types
-	$(BIN)/python scripts/generate_docs.py
+docs: install-dev ## write docs/errors.md, docs/wire.md and docs/api/ from types and docstrings
+	$(BIN)/python -m scripts.generate_docs
 
 clean: ## remove .venv, results and caches (not the models' weights)
 	rm -rf .venv .venv-interop tests/interop/node/node_modules out build dist \

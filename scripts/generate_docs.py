@@ -1,4 +1,4 @@
-"""Writes docs/errors.md and docs/wire.md from the types that they describe (`make docs`)."""
+"""Writes docs/errors.md, docs/wire.md and docs/api/ from what they describe (`make docs`)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, UnsetType
+from scripts.api_pages import api_pages
 
 from omniduplex.protocol.duplex import (
     ENDINGS,
@@ -140,11 +141,16 @@ def wire_page() -> str:
     )
 
 
-PAGES: dict[str, Callable[[], str]] = {"errors.md": errors_page, "wire.md": wire_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "errors.md": errors_page,
+    "wire.md": wire_page,
+    **api_pages(),
+}
 
 
 def main() -> None:
     """Write every page."""
+    (DOCS / "api").mkdir(exist_ok=True)
     for name, render in PAGES.items():
         (DOCS / name).write_text(render(), "utf-8")
 
