@@ -62,6 +62,7 @@ def fuzz(name: str, seconds: int) -> Fuzzed:
         Console(stderr=True).print(
             "\n".join(ended.stderr.splitlines()[-TOLD_LINES:]), markup=False, highlight=False
         )
+    found = [str(path) for path in OUT.glob(f"{findings.name}*")]
     statistics = {key: int(value) for key, value in _STATISTIC.findall(ended.stderr)}
     coverage, features = max((int(a), int(b)) for a, b in _COVERAGE.findall(ended.stderr))
     return Fuzzed(
@@ -72,7 +73,7 @@ def fuzz(name: str, seconds: int) -> Fuzzed:
         features=features,
         corpus=sum(1 for _ in kept.iterdir()),
         peak_rss_mb=statistics.get("peak_rss_mb", 0),
-        findings=[str(path) for path in OUT.glob(f"{findings.name}*")],
+        findings=found or ([f"ended with {ended.returncode}"] if ended.returncode else []),
     )
 
 

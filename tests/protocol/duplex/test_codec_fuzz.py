@@ -141,6 +141,14 @@ def test_a_lone_surrogate_is_not_text(text: str) -> None:
     assert refusal.value.code == "invalid_json"
 
 
+def test_a_name_is_quoted_briefly_even_if_every_character_of_it_has_to_be_escaped() -> None:
+    refusal = outcome('{"type":"%s"}' % ("\x7f" * 300))  # noqa: UP031 - JSON is full of braces
+
+    assert isinstance(refusal, DuplexError)
+    assert refusal.code == "unknown_event"
+    assert len(refusal.message) < 300
+
+
 def test_a_number_beyond_all_bounds_that_is_said_again_before_a_text_that_is_none() -> None:
     refusal = outcome(b'{"type":"nonsense","a":1e999,"b":"\xef","a":1,"event_id":"e"}')
 

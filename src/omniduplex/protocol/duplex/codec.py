@@ -231,7 +231,7 @@ def _decode_slowly(raw: str | bytes) -> DuplexCommand:
     if canonical not in _COMMANDS:
         raise DuplexError(
             "unknown_event",
-            f"There is no client event {_quote(wire_type)!r}.",
+            f"There is no client event {_quote(repr(wire_type))}.",
             param="type",
             event_id=event_id,
         )
