@@ -20,7 +20,7 @@ from omniduplex.models.local.messages import (
 )
 from omniduplex.models.local.stages import ear
 from omniduplex.models.local.stages.ear import FRAME_MS, PAUSE_MS, SAMPLES_PER_MS, SETTLE_MS, Ear
-from omniduplex.models.local.stages.turns import Action, Drop, Judge, Recognise, Tell
+from omniduplex.models.local.stages.turns import Action, Classify, Drop, Judge, Recognise, Tell
 
 SERVER = EarSettings()
 SEMANTIC = EarSettings(hold_ms=992, complete_hold_ms=320)
@@ -52,6 +52,7 @@ class Driver:
         self.recognitions: dict[int, Span] = {}
         self.judgements: dict[int, Span] = {}
         self.glimpses: dict[int, Span] = {}
+        self.classified: dict[int, tuple[int, bytes]] = {}
         self.dropped: list[int] = []
         self.answer: Callable[[Span], str] | None = None
         self._frames = 0
@@ -77,6 +78,8 @@ class Driver:
                     self.glimpses[job] = span(pcm)
                 case Recognise(job, pcm):
                     self.recognitions[job] = span(pcm)
+                case Classify(job, pcm, frames):
+                    self.classified[job] = (frames, pcm)
                 case Judge(job, pcm):
                     self.judgements[job] = span(pcm)
                 case Drop(job):
@@ -84,6 +87,7 @@ class Driver:
                     self.recognitions.pop(job, None)
                     self.judgements.pop(job, None)
                     self.glimpses.pop(job, None)
+                    self.classified.pop(job, None)
         if self.answer and self.recognitions:
             job, heard = self.recognitions.popitem()
             self.do(self.ear.recognised(job, self.answer(heard), 0.2))

@@ -14,7 +14,7 @@ from tests.models.local.fake_language_model import DONE, FakeLanguageModel
 from tests.models.local.manual_executor import ManualExecutor
 from tests.models.local.speech import at_16k, told_of_words, word_error_rate
 
-from omniduplex.audio.pcm import byte_count, float32_to_int16
+from omniduplex.audio.pcm import SAMPLE_BYTES, byte_count, float32_to_int16
 from omniduplex.audio.vad import VadState
 from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
 from omniduplex.models.local import messages
@@ -45,6 +45,7 @@ from omniduplex.models.local.messages import (
     decode_from_listen,
     encode,
 )
+from omniduplex.models.local.sound_kind import Kinds
 from omniduplex.models.local.stages.listen import (
     FRAMES_PER_STEP,
     MAX_UNHEARD_S,
@@ -100,6 +101,7 @@ class Room:
     vad_states: dict[int, VadState] = field(default_factory=dict)
     recognised: int = 0
     glimpses: int = 0
+    classified: list[tuple[int, int]] = field(default_factory=list)
     broken: bool = False
     now: float = 5.0
     while_recognising: Callable[[], None] = lambda: None
@@ -114,6 +116,7 @@ class Room:
             recognise=self._recognise,
             glimpse=self._glimpse,
             judge=self._judge,
+            kinds=self._kinds,
             language_model=self.model,
             recognition_pool=self.recognition_pool,
             judge_pool=self.judge_pool,
@@ -139,6 +142,12 @@ class Room:
     def _glimpse(self, pcm: bytes) -> Recognition:
         self.glimpses += 1
         return Recognition(f"{len(pcm) // 32} ms", 0.0, 1.0)
+
+    def _kinds(self, pcm: bytes, frames: int) -> Kinds:
+        self.classified.append((len(pcm) // SAMPLE_BYTES, frames))
+        if self.broken:
+            raise RuntimeError("no kinds")
+        return Kinds(0.9, 0.1, 0.0)
 
     def _judge(self, pcm: bytes) -> float:
         self.now += 0.0625
@@ -632,3 +641,19 @@ def test_an_answer_that_is_aborted_makes_room_for_the_next(real_room: RealRoom) 
     assert isinstance(ended, AnswerEnded)
     assert ended.reason == "length"
     assert (ended.completion_tokens or 0) <= 4
+
+
+def test_the_kind_of_a_sound_is_told_beside_recognition(room: Room) -> None:
+    room.stage.step([room.tell(WatchSpeech(True))])
+    room.hear(silence(1024) + speech(256))
+    room.judge_pool.run()
+    assert room.classified == [((6 + 8) * 512, 8)]
+    assert [grown.floor for grown in room.told()[1:] if isinstance(grown, SpeechGrew)][-1] == 0.9
+
+
+def test_a_kind_that_cannot_be_told_is_not(room: Room) -> None:
+    room.broken = True
+    room.stage.step([room.tell(WatchSpeech(True))])
+    room.hear(silence(1024) + speech(256))
+    room.judge_pool.run()
+    assert {grown.floor for grown in room.told()[1:] if isinstance(grown, SpeechGrew)} == {None}

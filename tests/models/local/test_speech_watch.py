@@ -1,14 +1,17 @@
 import math
 
+import numpy as np
 import pytest
 from tests.models.local.test_ear import SEMANTIC, Driver
 
+from omniduplex.audio.pcm import SAMPLE_BYTES
 from omniduplex.models.local.messages import (
     SpeechBegan,
     SpeechGrew,
     TurnDrafted,
     TurnEnded,
 )
+from omniduplex.models.local.sound_kind import LEAD_FRAMES, Kinds, samples_to_hear
 from omniduplex.models.local.stages.ear import PAUSE_MS
 from omniduplex.models.local.stages.frame_sound import FrameSound
 from omniduplex.models.local.stages.speech_watch import ASK_LAST, FRAME_MS, SpeechWatch
@@ -115,6 +118,64 @@ def test_an_interruption_that_is_known_for_one_may_pause_like_any_turn() -> None
     assert driver.events[-1] == TurnEnded(1344 + 992, "wait")
 
 
+def classify(driver: Driver, kinds: Kinds) -> int:
+    job = min(driver.classified)
+    frames, pcm = driver.classified.pop(job)
+    assert len(pcm) == SAMPLE_BYTES * samples_to_hear(frames)
+    driver.do(driver.ear.classified(job, kinds))
+    return frames
+
+
+def test_the_kind_of_a_sound_is_asked_for_before_there_are_words() -> None:
+    driver = watched((1024, 3072))
+    driver.hear(1024 + 256)
+    assert classify(driver, Kinds(0.4, 0.5, 0.1)) == 8
+    assert driver.glimpses == {}
+    assert (grown(driver)[-1].floor, grown(driver)[-1].tic) == (0.4, 0.1)
+
+    driver.hear(64)
+    assert classify(driver, Kinds(0.9, 0.1, 0.0)) == 10
+    assert grown(driver)[-1].floor == 0.9
+    driver.hear(1000)
+    assert classify(driver, Kinds(0.9, 0.1, 0.0)) == 13
+    assert driver.classified == {}
+
+
+def test_it_is_heard_from_before_the_onset_on() -> None:
+    driver = watched((1024, 3072))
+    driver.hear(1024 + 256)
+    ((_, pcm),) = driver.classified.values()
+    heard = np.frombuffer(pcm, np.int16)
+    assert (heard[0], heard[-1]) == (1024 - LEAD_FRAMES * FRAME_MS, 1024 + 256 - 1)
+
+
+def test_nothing_is_classified_while_nobody_wants_to_know() -> None:
+    driver = Driver((1024, 3072))
+    driver.hear(3500)
+    assert driver.classified == {}
+
+
+def test_a_short_sound_in_silence_is_classified_once_it_is_over() -> None:
+    driver = Driver((1024, 1248))
+    driver.answer = lambda _: "and"
+    driver.hear(1248 + 160)
+    assert classify(driver, Kinds(0.0, 0.1, 0.9)) == 13
+    driver.hear(1000)
+    (ended,) = [told.heard for told in driver.told if isinstance(told.heard, TurnEnded)]
+    assert ended.speech is not None
+    assert ended.speech.tic == 0.9
+
+
+def test_what_was_judged_too_late_is_about_nothing() -> None:
+    driver = watched((1024, 1312), (3008, 3264))
+    driver.answer = lambda _: "words"
+    driver.hear(1312)
+    (job,) = driver.classified
+    driver.hear(3200 - 1312)
+    driver.do(driver.ear.classified(job, Kinds(0.9, 0.1, 0.0)))
+    assert grown(driver)[-1].floor is None
+
+
 def test_a_new_turn_begins_at_nothing() -> None:
     driver = watched((1024, 1504), (3008, 3200))
     driver.answer = lambda _: "words"
@@ -139,7 +200,7 @@ def test_a_failed_glimpse_leaves_room_for_the_next() -> None:
 def test_the_level_is_the_rms_of_the_speech() -> None:
     watch = SpeechWatch(active=True)
     for level in (0.1, 0.3):
-        watch.add(FrameSound(level * level, 1.0, 0.1))
+        watch.add(FrameSound(level * level, 1.0, 0.1), 0)
     assert watch.progress().level_dbfs == round(20 * math.log10(math.sqrt(0.05)), 1)
     assert watch.progress().brightness_db == -10
     assert SpeechWatch().progress().level_dbfs == -100
@@ -150,7 +211,7 @@ def test_a_long_interruption_is_not_read_on_for_ever() -> None:
     watch = SpeechWatch(active=True)
     asked = []
     for frame in range(1, 3 * ASK_LAST):
-        watch.add(SOUND)
+        watch.add(SOUND, 0)
         if watch.wants_words():
             asked.append(frame * FRAME_MS)
     assert asked[:2] == [320, 736]
@@ -190,5 +251,5 @@ def test_the_words_of_long_speech_are_not_counted() -> None:
     watch = SpeechWatch()
     assert watch.most_words() is None
     for _ in range(1000 // FRAME_MS + 1):
-        watch.add(SOUND)
+        watch.add(SOUND, 0)
     assert watch.most_words() is None

@@ -25,13 +25,16 @@ class UserSpeechProgress(msgspec.Struct, frozen=True, gc=False):
 
     `speech_ms` of speech so far in this utterance, its level in dBFS (RMS of what is speech), and
     what was recognised of it so far; None while nothing was. `brightness_db` is its power from 1
-    to 4 kHz over that below 1 kHz: far voices are dull.
+    to 4 kHz over that below 1 kHz: far voices are dull. By its sound alone, it takes the floor with
+    the probability `floor`, and is no word but a tic with that of `tic`.
     """
 
     speech_ms: float
     level_dbfs: float
     transcript: str | None = None
     brightness_db: float | None = None
+    floor: float | None = None
+    tic: float | None = None
 
 
 class UserTurnDraft(msgspec.Struct, frozen=True, gc=False):

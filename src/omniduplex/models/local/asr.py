@@ -37,6 +37,8 @@ TOKENS_PER_S = 10
 SPARE_S, GLIMPSE_SPARE_S = 2.0, 0.5  # a decoder in a loop shall not hold up those behind it
 TIMESTAMP_S = 0.02  # one step of Whisper's timestamp tokens
 MAX_TOKENS = 224  # Whisper's own limit for one window
+# So that how a sound begins can be judged while words are recognised.
+WORKERS = 2
 CUT_FROM_S, CUT_TO_S, CUT_WINDOW_S = 26.0, 29.5, 0.1
 
 
@@ -61,7 +63,11 @@ class Recognizer:
 
         self._storage_view = ctranslate2.StorageView
         self._model = ctranslate2.models.Whisper(
-            str(model_dir), device="cpu", compute_type="int8", intra_threads=threads
+            str(model_dir),
+            device="cpu",
+            compute_type="int8",
+            intra_threads=threads,
+            inter_threads=WORKERS,
         )
         self._tokenizer = Tokenizer.from_file(str(model_dir / "tokenizer.json"))
         # Without <|notimestamps|>: the closing timestamp lets a short context stop.
@@ -100,6 +106,13 @@ class Recognizer:
         is_nothing = no_speech > most or looks_looped(tokens, text, seconds)
         return Recognition("" if is_nothing else text, no_speech, seconds)
 
+    def encode(self, pcm16k: bytes, context: int) -> NDArray[np.float32]:
+        """What the encoder makes of PCM in a context of so many samples: [20 ms steps, width]."""
+        samples = int16_to_float32(pcm16k)
+        encoded = self._model.encode(self._features(samples, context))
+        states: NDArray[np.float32] = np.asarray(encoded)[0]
+        return states
+
     def _recognise(self, samples: NDArray[np.float32]) -> Recognition:
         seconds = len(samples) / RATE
         if len(samples) < MIN_SAMPLES:
@@ -119,12 +132,9 @@ class Recognizer:
         self, samples: NDArray[np.float32], padded: int, spare_s: float = SPARE_S
     ) -> tuple[list[int], float]:
         """Decode greedily; return the tokens of text only, and the no-speech probability."""
-        features = log_mel(np.pad(samples, (0, padded - len(samples))))
-        # The encoder halves the frames, so an odd one cannot be placed.
-        features = np.ascontiguousarray(features[np.newaxis, :, : padded // 320 * 2])
         budget = int(TOKENS_PER_S * (spare_s + len(samples) / RATE))
         result: Any = self._model.generate(
-            self._storage_view.from_array(features),
+            self._features(samples, padded),
             [self._prompt],
             beam_size=1,
             # CTranslate2 halves this: it counts the room for a previous text, which is not given.
@@ -135,6 +145,12 @@ class Recognizer:
             result.sequences_ids[0], len(samples) / RATE, self._end, self._first_timestamp
         )
         return tokens, float(result.no_speech_prob)
+
+    def _features(self, samples: NDArray[np.float32], padded: int) -> Any:
+        features = log_mel(np.pad(samples, (0, padded - len(samples))))
+        # The encoder halves the frames, so an odd one cannot be placed.
+        features = np.ascontiguousarray(features[np.newaxis, :, : padded // 320 * 2])
+        return self._storage_view.from_array(features)
 
     def _text(self, tokens: Sequence[int]) -> str:
         text: str = self._tokenizer.decode(list(tokens))

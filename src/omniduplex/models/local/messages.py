@@ -94,13 +94,16 @@ class SpeechGrew(msgspec.Struct, frozen=True, array_like=True, tag=13):
     """So much speech is in the open turn, so loud in dBFS; `transcript` None: not recognised yet.
 
     An empty transcript: recognised, and there are no words in it. `brightness_db` is the power of
-    its sound from 1 to 4 kHz over that from 100 Hz to 1 kHz.
+    its sound from 1 to 4 kHz over that from 100 Hz to 1 kHz; `floor` and `tic` are as in `Kinds`,
+    once they are known.
     """
 
     speech_ms: int
     level_dbfs: float
     transcript: str | None = None
     brightness_db: float | None = None
+    floor: float | None = None
+    tic: float | None = None
 
 
 class TurnDrafted(msgspec.Struct, frozen=True, array_like=True, tag=2):

@@ -355,5 +355,10 @@ def _turn_event(heard: OfTurn) -> ModelEvent:
 
 def _progress(speech: SpeechGrew) -> UserSpeechProgress:
     return UserSpeechProgress(
-        speech.speech_ms, speech.level_dbfs, speech.transcript, speech.brightness_db
+        speech.speech_ms,
+        speech.level_dbfs,
+        speech.transcript,
+        brightness_db=speech.brightness_db,
+        floor=speech.floor,
+        tic=speech.tic,
     )

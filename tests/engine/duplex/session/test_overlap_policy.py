@@ -76,6 +76,25 @@ def test_words_of_an_interruption_interrupt_at_once(said: str) -> None:
     assert adaptive(transcript=said, speech_ms=500) == Verdict("barge_in", "overlap_transcript")
 
 
+def test_a_sound_that_surely_takes_the_floor_needs_no_words() -> None:
+    assert adaptive(floor=0.95) == Verdict("barge_in", "floor_claimed")
+    assert adaptive(floor=0.95, transcript="Can") == Verdict("barge_in", "floor_claimed")
+    assert adaptive(floor=0.6) == Verdict("listen", "short_ack")
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"transcript": "Yeah."},
+        {"transcript": ""},
+        {"ended": True},
+        {"level_dbfs": -40.0, "usual_level_dbfs": -22.0},
+    ],
+)
+def test_what_is_known_to_be_nothing_takes_no_floor(known: dict[str, Any]) -> None:
+    assert adaptive(floor=0.99, **known).action != "barge_in"
+
+
 def test_a_command_needs_no_length() -> None:
     assert adaptive(transcript="Stop.", speech_ms=250).action == "barge_in"
 
@@ -116,6 +135,9 @@ def test_what_is_said_in_silence_is_a_turn() -> None:
 
 def test_sounds_in_silence_are_no_turn() -> None:
     assert told_why(transcript="Um.") == "silence_or_noise"
+    assert told_why(transcript="and") == "silence_or_noise"
+    assert told_why(transcript="gun", tic=0.9) == "silence_or_noise"
+    assert told_why(transcript="yes", tic=0.3) is None
     assert told_why(transcript="Um.", policy="barge_in_on_speech") is None
     assert told_why(transcript="", policy="barge_in_on_speech") == "silence_or_noise"
 

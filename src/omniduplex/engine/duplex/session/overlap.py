@@ -166,6 +166,8 @@ class Overlap:
             transcript=progress.transcript,
             level_dbfs=progress.level_dbfs if progress.speech_ms else None,
             brightness_db=progress.brightness_db,
+            floor=progress.floor,
+            tic=progress.tic,
             usual_level_dbfs=self._usual_level.dbfs,
             ended=ended,
         )

@@ -72,10 +72,18 @@ SHORT_ACK_PHRASES = frozenset(
 )
 # Sounds that are no words to anybody: coughs, laughter, hesitation.
 TICS = frozenset(["um", "uh", "er", "erm", "ah", "oh", "ugh", "ha", "haha", "hm", "huh", "eh"])
+# What nobody says alone: recognisers write it for a hum.
+FRAGMENTS = frozenset(
+    ["a", "an", "the", "and", "or", "but", "of", "to", "in", "for", "with", "i", "m", "n", "h"]
+)
 # Words that mean an interruption however short.
 COMMANDS = frozenset(
     ["stop", "wait", "hold", "pause", "enough", "quiet", "cancel", "shut", "excuse", "halt"]
 )
+# A sound that is so likely to take the floor is not waited for to become words.
+SURE_OF_FLOOR = 0.8
+# So likely to be a tic, a word that a recogniser hears in it is none.
+SURE_OF_TIC = 0.7
 MANY_WORDS = 3
 MANY_WORDS_MS = 500.0
 """So many words in so much sound are speech; a recogniser hears a few in any hum."""
@@ -93,7 +101,7 @@ class OverlapView(msgspec.Struct, frozen=True, kw_only=True):
     """An overlap as far as it is known; times in ms of speech, levels in dBFS.
 
     `usual_level_dbfs` is the level at which this user speaks to us; None before the first turn.
-    `brightness_db` is as in `UserSpeechProgress`.
+    `brightness_db`, `floor` and `tic` are as in `UserSpeechProgress`.
     `ended` says that the utterance is over, so that its words are final.
     """
 
@@ -105,6 +113,8 @@ class OverlapView(msgspec.Struct, frozen=True, kw_only=True):
     transcript: str | None = None
     level_dbfs: float | None = None
     brightness_db: float | None = None
+    floor: float | None = None
+    tic: float | None = None
     usual_level_dbfs: float | None = None
     ended: bool = False
 
@@ -132,6 +142,8 @@ def _adaptive(view: OverlapView) -> Verdict:
         return Verdict("drop" if view.ended else "listen", "non_directed_speech")
     if view.transcript is not None:
         return _by_words(view, words(view.transcript))
+    if _claims_floor(view):
+        return Verdict("barge_in", "floor_claimed")
     if view.speech_ms >= view.barge_in_ms:
         return Verdict("barge_in", "long_overlap_speech")
     if view.speech_ms <= view.short_ack_ms:
@@ -148,9 +160,16 @@ def _by_words(view: OverlapView, spoken: list[str]) -> Verdict:
     many = len(spoken) >= MANY_WORDS and view.speech_ms >= MANY_WORDS_MS
     if many or any(word in COMMANDS for word in spoken):
         return Verdict("barge_in", "overlap_transcript")
+    if _claims_floor(view):
+        return Verdict("barge_in", "floor_claimed")
     if view.speech_ms <= view.short_ack_ms:
         return Verdict("listen", "short_ack")
     return Verdict("barge_in", "overlap_transcript")
+
+
+def _claims_floor(view: OverlapView) -> bool:
+    """What has fallen silent is judged by its words alone."""
+    return view.floor is not None and view.floor >= SURE_OF_FLOOR and not view.ended
 
 
 def why_not_a_turn(view: OverlapView) -> str | None:
@@ -164,8 +183,11 @@ def why_not_a_turn(view: OverlapView) -> str | None:
         return None
     if _is_far(view):
         return "non_directed_speech"
-    is_tic = all(word in TICS for word in words(view.transcript))
-    return "silence_or_noise" if is_tic else None
+    spoken = words(view.transcript)
+    is_tic = all(word in TICS for word in spoken) or (len(spoken) == 1 and spoken[0] in FRAGMENTS)
+    if is_tic or (view.tic is not None and view.tic >= SURE_OF_TIC):
+        return "silence_or_noise"
+    return None
 
 
 def _is_far(view: OverlapView) -> bool:

@@ -4,8 +4,6 @@ Pure: it runs no model and reads no clock. What it wants computed it asks for as
 result comes back under the action's job number, or never, when it was dropped.
 """
 
-from collections import deque
-
 from omniduplex.audio.turn_detection import (
     SpeechPaused,
     SpeechResumed,
@@ -18,20 +16,21 @@ from omniduplex.audio.vad import FRAME_SAMPLES, VAD_RATE
 from omniduplex.models.local import messages
 from omniduplex.models.local.end_of_turn import WINDOW_SAMPLES
 from omniduplex.models.local.messages import EarSettings, Heard
+from omniduplex.models.local.sound_kind import LEAD_FRAMES, MOMENTS, Kinds, samples_to_hear
 from omniduplex.models.local.stages.frame_sound import frame_sound
 from omniduplex.models.local.stages.held_audio import HeldAudio
+from omniduplex.models.local.stages.outbox import Outbox
 from omniduplex.models.local.stages.patience import OVERLAP_HOLD_MS, Patience, hold_ms
 from omniduplex.models.local.stages.speech_watch import SpeechWatch
 from omniduplex.models.local.stages.turns import (
     Action,
-    Drop,
+    Classify,
     EndedTurn,
     Generation,
     Judge,
     OpenTurn,
     PendingWords,
     Recognise,
-    Tell,
     only_plausible,
 )
 
@@ -63,10 +62,8 @@ class Ear:
         self._audio = HeldAudio()
         self._frames = 0
         self._floor = 0  # audio before it belongs to a turn that is over
-        self._jobs = 0
         self._waiting: dict[int, PendingWords] = {}
-        self._outbox: deque[Tell | EndedTurn] = deque()
-        self._actions: list[Action] = []
+        self._outbox = Outbox()
         self._turn: OpenTurn | None = None
         self._maybe_speech: tuple[int, int] | None = None
         self._last_speech = 0
@@ -96,7 +93,7 @@ class Ear:
         is_speech = probability >= self._settings.threshold
         if is_speech:
             self._last_speech = self._position
-            self._watch.add(frame_sound(self._audio.read(start, self._position)))
+            self._watch.add(frame_sound(self._audio.read(start, self._position)), start)
         elif self._turn is None:
             self._watch.forget()
         if self._settings.finds_turns:
@@ -106,7 +103,7 @@ class Ear:
         elif self._turn:
             self._follow_silence(self._turn)
         self._forget()
-        return self._flush()
+        return self._outbox.flush()
 
     def configure(self, settings: EarSettings) -> list[Action]:
         """Listen by these settings, from the end of the open turn on."""
@@ -117,7 +114,7 @@ class Ear:
         if settings != self._settings:
             self._abandon_turn()
             self._use(settings)
-        return self._flush()
+        return self._outbox.flush()
 
     def commit(self, item_id: str, generation: int = 0, turns_known: int = 0) -> list[Action]:
         """End the turn here, because the client says so; see `CommitInput` for the counts."""
@@ -127,7 +124,7 @@ class Ear:
         seconds = (stop - heard_from) / VAD_RATE
         turn, recognition = self._committed(stop)
         self._generation = Generation(generation)
-        self._outbox.append(
+        self._outbox.end(
             EndedTurn(
                 turn,
                 recognition,
@@ -140,7 +137,7 @@ class Ear:
         )
         self._detector.reset()
         self._begin_anew(stop)
-        return self._flush()
+        return self._outbox.flush()
 
     def _committed(self, stop: int) -> tuple[OpenTurn, PendingWords]:
         """The turn that a commit ends; without anything like speech it has no words."""
@@ -158,19 +155,19 @@ class Ear:
         self._abandon_turn()
         self._detector.reset()
         self._begin_anew(self._audio.end)
-        return self._flush()
+        return self._outbox.flush()
 
     def watch(self, active: bool) -> list[Action]:
         """Tell of speech while it goes on, that of the open turn included; or do so no more."""
         self._watch.active = active
         if not active:
-            self._drop(self._watch.drop_job())
+            self._outbox.drop(self._watch.drop_job())
         elif self._turn and self._watch.is_due():
             self._tell(self._watch.progress())
         if active:
-            self._drop(self._patience.forget())
+            self._outbox.drop(self._patience.forget())
         self._detector.set_hold(self._overlap_hold_ms)
-        return self._flush()
+        return self._outbox.flush()
 
     def recognised(self, job: int, words: str, took_s: float) -> list[Action]:
         """Take the words of a recognition that took this many seconds."""
@@ -178,7 +175,7 @@ class Ear:
             self._watch.job = None
             words = only_plausible(words, self._watch.most_words())
             self._take_words(" ".join(part for part in (self._settled(), words) if part))
-            return self._flush()
+            return self._outbox.flush()
         recognition = self._waiting.pop(job, None)
         if recognition is None:
             return []
@@ -190,7 +187,7 @@ class Ear:
                 turn.drafted = True
                 draft = messages.TurnDrafted(turn.transcript())
                 self._tell(draft, {messages.RECOGNITION: took_s})
-        return self._flush()
+        return self._outbox.flush()
 
     def unrecognised(self, job: int, message: str) -> list[Action]:
         """Take it that a recognition failed: the turn has no words, unless it goes on."""
@@ -199,7 +196,16 @@ class Ear:
         recognition = self._waiting.pop(job, None)
         if recognition is not None:
             recognition.words, recognition.failure = "", message
-        return self._flush()
+        return self._outbox.flush()
+
+    def classified(self, job: int, kinds: Kinds) -> list[Action]:
+        """Take what kind of sound an utterance is, by its beginning."""
+        watch = self._watch
+        if job == watch.kinds_job:
+            watch.kinds_job, watch.kinds = None, kinds
+            if watch.active:
+                self._tell(watch.progress())
+        return self._outbox.flush()
 
     def judged(self, job: int, probability: float, took_s: float) -> None:
         """Take the verdict whether the turn sounds complete; it sets how long to wait for more."""
@@ -238,7 +244,7 @@ class Ear:
                 self._follow_turn(self._turn, signal, arrived)
         units = self._frames * FRAME_MS // UNIT_MS
         is_unit_end = units > (self._frames - 1) * FRAME_MS // UNIT_MS
-        if is_unit_end and self._turn is None and not self._outbox:
+        if is_unit_end and self._turn is None and self._outbox.empty:
             self._tell(messages.KeptListening())
 
     def _follow_turn(
@@ -265,10 +271,20 @@ class Ear:
         watch = self._watch
         if watch.is_due():
             self._tell(watch.progress())
+        moment = watch.wants_kinds(self._position)
+        if moment is not None:
+            self._classify(moment)
         if watch.wants_words():
-            watch.job = self._new_job()
+            watch.job = self._outbox.new_job()
             pcm = self._audio.read(turn.settled_to, self._position)
-            self._actions.append(Recognise(watch.job, pcm, early=True))
+            self._outbox.ask(Recognise(watch.job, pcm, early=True))
+
+    def _classify(self, frames: int) -> None:
+        self._outbox.drop(self._watch.kinds_job)
+        job = self._watch.kinds_job = self._outbox.new_job()
+        start = self._watch.onset - LEAD_FRAMES * FRAME_SAMPLES
+        pcm = self._audio.read_padded(start, start + samples_to_hear(frames))
+        self._outbox.ask(Classify(job, pcm, frames))
 
     def _follow_silence(self, turn: OpenTurn) -> None:
         """Judge the turn's sound, and again when there is more silence in it."""
@@ -277,10 +293,10 @@ class Ear:
             return
         if self._watch.active or not self._patience.wants_judgement(silence_ms):
             return
-        job = self._new_job()
+        job = self._outbox.new_job()
         self._patience.asks(job, silence_ms)
         start = max(turn.start, self._position - WINDOW_SAMPLES)
-        self._actions.append(Judge(job, self._audio.read(start, self._position)))
+        self._outbox.ask(Judge(job, self._audio.read(start, self._position)))
 
     def _take_words(self, words: str) -> None:
         if self._watch.active:
@@ -291,11 +307,13 @@ class Ear:
         return self._turn.settled if self._turn else ""
 
     def _tell(self, heard: Heard, metrics: dict[str, float] | None = None) -> None:
-        self._outbox.append(Tell(heard, metrics or {}, self._generation.number))
+        self._outbox.tell(heard, self._generation.number, metrics)
 
     def _pause_turn(self, turn: OpenTurn) -> None:
-        self._drop(self._watch.drop_job())
+        self._outbox.drop(self._watch.drop_job())
         turn.recognition = self._recognise(turn, self._position)
+        if self._watch.wants_last_kinds():
+            self._classify(MOMENTS[-1])
         self._detector.set_hold(self._overlap_hold_ms)
 
     def _resume_turn(self, turn: OpenTurn) -> None:
@@ -316,7 +334,7 @@ class Ear:
         }
         if self._patience.took_s is not None:
             metrics[messages.END_OF_TURN] = self._patience.took_s
-        self._drop(self._patience.forget())
+        self._outbox.drop(self._patience.forget())
         recognition = turn.recognition or self._recognise(turn, self._position)
         ended = EndedTurn(
             turn,
@@ -327,7 +345,7 @@ class Ear:
             heard_from=self._floor,
             speech=self._watch.progress(),
         )
-        self._outbox.append(ended)
+        self._outbox.end(ended)
         self._generation.ended(ended)
         self._begin_anew(self._position)
         if self._next_settings:
@@ -335,27 +353,19 @@ class Ear:
             self._next_settings = None
 
     def _recognise(self, turn: OpenTurn, stop: int) -> PendingWords:
-        job = self._new_job()
+        job = self._outbox.new_job()
         most_words = self._watch.most_words() if turn.settled_to == turn.start else None
         recognition = PendingWords(stop, job, most_words=most_words)
         self._waiting[job] = recognition
         turn.recognition = recognition
-        self._actions.append(Recognise(job, self._audio.read(turn.settled_to, stop)))
+        self._outbox.ask(Recognise(job, self._audio.read(turn.settled_to, stop)))
         return recognition
-
-    def _new_job(self) -> int:
-        self._jobs += 1
-        return self._jobs
 
     def _drop_jobs(self, turn: OpenTurn) -> None:
         recognition = turn.recognition
         if recognition and self._waiting.pop(recognition.job, None):
-            self._drop(recognition.job)
-        self._drop(self._patience.forget())
-
-    def _drop(self, job: int | None) -> None:
-        if job is not None:
-            self._actions.append(Drop(job))
+            self._outbox.drop(recognition.job)
+        self._outbox.drop(self._patience.forget())
 
     def _abandon_turn(self) -> None:
         turn, self._turn = self._turn, None
@@ -365,7 +375,7 @@ class Ear:
     def _begin_anew(self, floor: int) -> None:
         self._floor = floor
         self._maybe_speech = None
-        self._drop(self._watch.drop_job())
+        self._outbox.drop(self._watch.drop_job())
         self._watch.forget()
 
     def _forget(self) -> None:
@@ -377,16 +387,3 @@ class Ear:
             kept_ms = self._settings.prefix_padding_ms + PRE_ROLL_MS + onset_ms
             oldest = max(oldest, self._position - kept_ms * SAMPLES_PER_MS)
         self._audio.forget_before(max(oldest, min(self._floor, self._position)))
-
-    def _flush(self) -> list[Action]:
-        """Tell all that need not wait for a turn's words, in order."""
-        actions, self._actions = self._actions, []
-        while self._outbox:
-            head = self._outbox[0]
-            if isinstance(head, EndedTurn):
-                if head.recognition.words is None:
-                    break
-                head = head.tell()
-            self._outbox.popleft()
-            actions.append(head)
-        return actions

@@ -24,6 +24,12 @@ class HeldAudio:
         first, last = (max(0, place - self.start) * SAMPLE_BYTES for place in (start, stop))
         return bytes(self._pcm[first:last])
 
+    def read_padded(self, start: int, stop: int) -> bytes:
+        """The samples of `start` to `stop`; what is not held is silence."""
+        first, last = max(start, self.start), min(stop, self.end)
+        before, behind = (bytes(SAMPLE_BYTES * gap) for gap in (first - start, stop - last))
+        return before + self.read(first, last) + behind
+
     def forget_before(self, place: int) -> None:
         """Let go of everything that is older than `place`."""
         count = min(place, self.end) - self.start

@@ -23,12 +23,13 @@ from omniduplex.models.local.messages import (
     decode_to_listen,
     encode,
 )
+from omniduplex.models.local.sound_kind import Kinds
 from omniduplex.models.local.stages.answers import Answers
 from omniduplex.models.local.stages.ear import Ear
 from omniduplex.models.local.stages.listen_parts import ListenOptions, ListenParts, load_parts
 from omniduplex.models.local.stages.recognition_queue import RecognitionQueue
 from omniduplex.models.local.stages.transcriptions import Transcriptions
-from omniduplex.models.local.stages.turns import Action, Drop, Judge, Recognise, Tell
+from omniduplex.models.local.stages.turns import Action, Classify, Drop, Judge, Recognise, Tell
 from omniduplex.stages.messages import StageAbort, StageInput, StageMessage, StageOutput
 from omniduplex.stages.model import Emit, StageModel
 
@@ -218,6 +219,8 @@ class ListenStage(StageModel):
                     listener.jobs[job] = future
                 case Judge(job, pcm):
                     listener.jobs[job] = parts.judge_pool.submit(self._judge, listener, job, pcm)
+                case Classify():
+                    self._classify(listener, action)
                 case Drop(job):
                     if work_to_drop := listener.jobs.pop(job, None):
                         work_to_drop.cancel()
@@ -266,6 +269,25 @@ class ListenStage(StageModel):
             listener.jobs.pop(job, None)
             if self._is_open(listener):
                 listener.ear.judged(job, probability, took_s)
+
+    def _classify(self, listener: _Listener, work: Classify) -> None:
+        kinds = self._parts.kinds
+        if kinds is not None:
+            future = self._parts.judge_pool.submit(self._tell_kinds, listener, work, kinds)
+            listener.jobs[work.job] = future
+
+    def _tell_kinds(
+        self, listener: _Listener, work: Classify, kinds: Callable[[bytes, int], Kinds]
+    ) -> None:
+        try:
+            found = kinds(work.pcm, work.frames)
+        except Exception:  # its words will tell
+            logger.exception("the kind of a sound could not be told")
+            return
+        with self._lock:
+            listener.jobs.pop(work.job, None)
+            if self._is_open(listener):
+                self._perform(listener, listener.ear.classified(work.job, found))
 
     def _is_open(self, listener: _Listener) -> bool:
         return self._listeners.get(listener.request_id) is listener

@@ -20,6 +20,7 @@ from omniduplex.models.local.end_of_turn import EndOfTurn
 from omniduplex.models.local.language_model import ChatMessage, ChatRequest, LanguageModel
 from omniduplex.models.local.llama_cpp_model import SYSTEM_PROMPT, LlamaCppModel
 from omniduplex.models.local.remote_language_model import RemoteModel
+from omniduplex.models.local.sound_kind import CONTEXT_SAMPLES, Kinds, load_sound_kind
 from omniduplex.models.local.stages.threads import nice_pool
 
 logger = logging.getLogger(__name__)
@@ -91,6 +92,8 @@ class ListenParts:
     recognise: Callable[[bytes], Recognition]
     glimpse: Callable[[bytes], Recognition]
     judge: Callable[[bytes], float]
+    kinds: Callable[[bytes, int], Kinds] | None
+    """None: the recogniser's encoder is another than the judgement was made for."""
     language_model: LanguageModel
     recognition_pool: Executor
     judge_pool: Executor
@@ -127,11 +130,21 @@ def load_parts(options: ListenOptions) -> ListenParts:
         recognise=recognizer.result().transcribe,
         glimpse=recognizer.result().glimpse,
         judge=end_of_turn.result().probability,
+        kinds=kinds_by(recognizer.result()),
         language_model=language_model.result(),
         recognition_pool=recognition_pool,
         judge_pool=judge_pool,
         answer_pool=answer_pool,
     )
+
+
+def kinds_by(recognizer: Recognizer) -> Callable[[bytes, int], Kinds] | None:
+    """What tells the kinds of sound by what this recogniser's encoder hears."""
+    sound_kind = load_sound_kind()
+    if recognizer.encode(WARM_UP_PCM, CONTEXT_SAMPLES).shape[1] != sound_kind.width:
+        logger.info("this recogniser cannot tell assent from an interruption by its sound")
+        return None
+    return lambda pcm, frames: sound_kind.kinds(recognizer.encode(pcm, CONTEXT_SAMPLES), frames)
 
 
 def load_language_model(options: ListenOptions, assets_dir: Path | None) -> LanguageModel:

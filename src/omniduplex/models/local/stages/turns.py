@@ -27,6 +27,15 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
+class Classify:
+    """Tell what kind of sound this is, `frames` after its onset (see `SoundKind`)."""
+
+    job: int
+    pcm: bytes
+    frames: int
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     """Nobody waits for this job any more."""
 
@@ -42,7 +51,7 @@ class Tell:
     generation: int = 0
 
 
-Action = Recognise | Judge | Drop | Tell
+Action = Recognise | Judge | Classify | Drop | Tell
 
 
 def only_plausible(words: str, most: int | None) -> str:
