@@ -41,7 +41,14 @@ CONFIG = create_duplex_session_config(auto_response=False, instructions="Say it 
 # Ids, and what counts connections or reads a clock; everything else has to agree.
 ID = re.compile(r"(duplex-|item_|item_resp_|resp_|call_|request_)[0-9a-f]{8,}")
 OF_THE_DOOR = frozenset(
-    {"event_id", "server_event_seq", "attachment_generation", "resume_token", "expires_at"}
+    {
+        "attachment_generation",
+        "event_id",
+        "expires_at",
+        "response_request_metrics",
+        "resume_token",
+        "server_event_seq",
+    }
 )
 Submit = Callable[[DuplexCommand], Awaitable[object]]
 

@@ -60,6 +60,7 @@ from omniduplex.protocol.duplex.event_facts import (
     PlaybackFacts,
     Reason,
     ResponseFacts,
+    ResponseRequestMetrics,
     RuntimeMetadata,
     SpeakMetadata,
 )
@@ -318,6 +319,7 @@ __all__ = [
     "ResponseItemEvent",
     "ResponseOptions",
     "ResponsePartEvent",
+    "ResponseRequestMetrics",
     "ResponseStatus",
     "ResumeSession",
     "ResyncRequired",

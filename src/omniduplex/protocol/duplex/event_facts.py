@@ -65,10 +65,25 @@ class ItemFacts(msgspec.Struct, frozen=True, kw_only=True):
     truncated: bool | UnsetType = UNSET
 
 
+class ResponseRequestMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """How soon a response came, by the server's clock: ms since what `measurement_origin` names.
+
+    The first text, the first audio and the last audio; and how long all of its audio lasts.
+    """
+
+    source: str = "server_monotonic"
+    measurement_origin: dict[str, str]
+    ttft_ms: float | UnsetType = UNSET
+    ttfp_ms: float | UnsetType = UNSET
+    audio_generation_ms: float | UnsetType = UNSET
+    audio_duration_ms: float
+
+
 class RuntimeMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """What the deployment measured: by stage id, then by name (seconds, counts, or monotonic s)."""
 
     stage_metrics: dict[str, dict[str, float]]
+    response_request_metrics: ResponseRequestMetrics | UnsetType = UNSET
 
 
 class ResponseFacts(msgspec.Struct, frozen=True, kw_only=True):

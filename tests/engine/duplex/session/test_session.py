@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from msgspec import UNSET
 from tests.engine.duplex.session.conftest import OpenSession
 from tests.engine.duplex.session.driver import BY_HAND, LISTENING, SessionDriver, kinds
 from tests.engine.duplex.session.scripted_model import REFUSED_VOICE, ScriptedPlugin
@@ -28,6 +29,7 @@ from omniduplex.protocol.duplex import (
     ListenDecision,
     ResponseCreated,
     ResponseDone,
+    ResponseRequestMetrics,
     SessionPatch,
     SessionUpdated,
     SignalTurn,
@@ -318,6 +320,35 @@ def test_usage_and_measurements_are_in_the_ending(driver: SessionDriver) -> None
         "0": {"ttft_s": 0.1, "tokens": 3.0},
         "1": {"ttfa_s": 0.2},
     }
+
+
+def test_how_soon_an_answer_came_is_in_its_ending(driver: SessionDriver) -> None:
+    driver.user_turn("Hi")
+    driver.clock += 0.25
+    driver.model_says(ResponseAudio("answer_1", bytes(4800), 24000))
+    driver.clock += 0.5
+    driver.model_says(ResponseAudio("answer_1", bytes(2400), 24000, "Hello."))
+    driver.model_says(ResponseEnded("answer_1", "stop"))
+
+    facts = driver.last(ResponseDone).response.facts
+    assert facts
+    assert facts.omniduplex
+    assert facts.omniduplex.response_request_metrics == ResponseRequestMetrics(
+        measurement_origin={"ttft": "response.created", "ttfp": "response.created"},
+        ttft_ms=750,
+        ttfp_ms=250,
+        audio_generation_ms=750,
+        audio_duration_ms=150,
+    )
+
+
+def test_an_answer_that_said_nothing_has_no_latencies(driver: SessionDriver) -> None:
+    driver.user_turn("Hi")
+    driver.model_says(ResponseEnded("answer_1", "stop"))
+
+    facts = driver.last(ResponseDone).response.facts
+    assert facts
+    assert facts.omniduplex is UNSET
 
 
 def test_the_initial_user_text_is_the_first_turn(open_session: OpenSession) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from omniduplex.engine.conversation.history import HistoryEntry, SpokenText, answer_item_id
 from omniduplex.engine.conversation.response_options import Wanted
@@ -14,6 +15,7 @@ from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.endings import Ending, item_status, status_details
 from omniduplex.engine.duplex.session.message_item import MessageItem
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
+from omniduplex.engine.duplex.session.response_timing import ResponseTiming
 from omniduplex.protocol.duplex import (
     DuplexResponse,
     FunctionCallDelta,
@@ -50,6 +52,7 @@ class Response:
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     turn_id: int = 0
     record: PlaybackRecord = field(init=False)
+    _timing: ResponseTiming = field(init=False)
     _items: list[Item] = field(default_factory=list)
     _message: MessageItem | None = None
 
@@ -58,6 +61,7 @@ class Response:
         self.record = self.core.playback.open(self.response_id)
         self.record.interruptible = self.wanted.interruptible
         self.turn_id = self.core.turn_id
+        self._timing = ResponseTiming(self.core.now)
         facts = ResponseFacts(
             type="response.created",
             session_id=self.core.session_id,
@@ -76,6 +80,7 @@ class Response:
     def add_audio(self, event: ResponseAudio) -> None:
         """Send audio and the words in it; of a response that is text alone, only the words."""
         if "audio" in self.wanted.modalities:
+            self._timing.came(self.core.now, audio=bool(event.pcm), text=bool(event.text))
             self._opened_message().add_audio(event)
         else:
             self.add_text(event.text)
@@ -83,6 +88,7 @@ class Response:
     def add_text(self, text: str) -> None:
         """Send text that is not spoken."""
         if text:
+            self._timing.came(self.core.now, audio=False, text=True)
             self._opened_message().add_text(text)
 
     def _opened_message(self) -> MessageItem:
@@ -185,15 +191,19 @@ class Response:
             epoch=self.core.epoch,
             committed=committed and self.wanted.in_history and ending != "failed",
             playback=self.record.cursor(),
-            reason=reason or msgspec.UNSET,
-            omniduplex=(
-                RuntimeMetadata(stage_metrics=self.metrics) if self.metrics else msgspec.UNSET
-            ),
+            reason=reason or UNSET,
+            omniduplex=self._measured(),
         )
         response = self._response(ending, details, facts)
         self.core.emit(ResponseDone(response_id=self.response_id, response=response))
         self.core.emit_rate_limits()
         self.core.idle.answered(self.core.now)
+
+    def _measured(self) -> RuntimeMetadata | UnsetType:
+        timing = self._timing.metrics(self.record.generated_ms)
+        if not self.metrics and timing is UNSET:
+            return UNSET
+        return RuntimeMetadata(stage_metrics=self.metrics, response_request_metrics=timing)
 
     def _finish_message(self, message: MessageItem, ending: Ending) -> None:
         content = message.finish(ending)
