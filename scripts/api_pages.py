@@ -171,7 +171,7 @@ def _object(found: griffe.Object) -> Iterator[str]:
         yield from _function(found, "###")
     elif isinstance(found, griffe.Attribute):
         yield f"### `{found.name}`"
-        yield f"```python\n{found.name} = {found.value}\n```"
+        yield f"```py\n{found.name} = {found.value}\n```"
         yield from _text(found)
 
 
@@ -227,7 +227,7 @@ def _code(name: str, found: griffe.Function, before: str) -> str:
     if len(code.splitlines()[-1]) > LONG_SIGNATURE:
         inner = "".join(f"    {one},\n" for one in shown)
         code = f"{before}{name}(\n{inner}){returns}"
-    return f"```python\n{code}\n```"
+    return f"```py\n{code}\n```"
 
 
 def _parameters(found: griffe.Function) -> Iterator[str]:

@@ -34,7 +34,7 @@ def test_all_that_a_turn_request_can_be_is_there() -> None:
 
 @pytest.mark.parametrize("name", API_PAGES)
 def test_signatures_are_python(name: str) -> None:
-    blocks = re.findall(r"```python\n(.*?)\n```", PAGES[f"api/{name}"], re.DOTALL)
+    blocks = re.findall(r"```py\n(.*?)\n```", PAGES[f"api/{name}"], re.DOTALL)
     functions = [block for block in blocks if re.search(r"^(async )?def ", block, re.MULTILINE)]
     assert functions
     for block in functions:
@@ -45,7 +45,7 @@ def test_a_method_is_shown_with_its_types_its_defaults_and_what_it_raises() -> N
     page = PAGES["api/duplex_omni.md"]
     shown = """#### `resume_session`
 
-```python
+```py
 async def resume_session(
     session_id: str,
     *,
