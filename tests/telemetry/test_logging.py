@@ -25,10 +25,22 @@ def _restore_root() -> Iterator[None]:
     root.setLevel(level)
 
 
+class TextLog(io.StringIO):
+    """What is logged, whole whenever it is read."""
+
+    def getvalue(self) -> str:
+        logging.getLogger().handlers[0].flush()
+        return super().getvalue()
+
+
 def text_log(*, json_lines: bool = False, level: int = logging.INFO) -> io.StringIO:
-    stream = io.StringIO()
-    setup_logging(LogSettings(level=level, json_lines=json_lines), stream)
-    return stream
+    log = TextLog()
+
+    def write(text: str) -> None:
+        log.write(text)
+
+    setup_logging(LogSettings(level=level, json_lines=json_lines), write)
+    return log
 
 
 def test_a_line_names_the_session_and_epoch_it_is_about() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextvars
 import datetime
 import logging
-import sys
-from typing import IO, Any
+from typing import Any
 
 import msgspec
+
+from omniduplex.telemetry.log_queue import QueuedHandler, Write, write_to_stderr
 
 # They log each request of a remote language model as INFO.
 CHATTY = ("httpx2", "httpcore2")
@@ -82,9 +83,9 @@ class JsonFormatter(logging.Formatter):
         return msgspec.json.encode(line).decode()
 
 
-def setup_logging(settings: LogSettings, stream: IO[str] | None = None) -> None:
-    """Send all that this process logs to one stream, standard error if none is given."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+def setup_logging(settings: LogSettings, write: Write = write_to_stderr) -> None:
+    """Have all that this process logs written to one place, by a thread that may have to wait."""
+    handler = QueuedHandler(write)
     handler.addFilter(SessionFilter())
     handler.setFormatter(JsonFormatter() if settings.json_lines else logging.Formatter(TEXT_FORMAT))
     root = logging.getLogger()

@@ -11,6 +11,8 @@ from prometheus_client import (
     generate_latest,
 )
 
+from omniduplex.telemetry.log_queue import dropped_lines
+
 # From a frame of audio (20 ms) to what nobody waits for; fine where a conversation feels it.
 FIRST_AUDIO_BUCKETS_S = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 
@@ -42,11 +44,6 @@ class ServerMetrics:
             "omniduplex_sessions_closed",
             "Sessions closed, by reason",
             ["reason"],
-            registry=registry,
-        )
-        self.sessions_stuck = Gauge(
-            "omniduplex_sessions_stuck",
-            "Sessions whose close has not come to its end",
             registry=registry,
         )
         self.responses = Counter(
@@ -96,6 +93,11 @@ class ServerMetrics:
             ["stage"],
             registry=self._registry,
         )
+        Gauge(
+            "omniduplex_log_lines_dropped",
+            "Log lines of the server's process that nobody took",
+            registry=self._registry,
+        ).set_function(dropped_lines)
 
     def exposition(self) -> bytes:
         """All metrics in the Prometheus text format."""

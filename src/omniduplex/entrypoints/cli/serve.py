@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import logging
+import select
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import IO, TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -154,11 +156,17 @@ def serve(
             wishes.hold()
             omni.shutdown()
     except KeyboardInterrupt:
-        console.print("Stopped.")
+        if _takes_more(sys.stderr):
+            console.print("Stopped.")
     except (AssetError, ConfigError, StageStartError) as error:
         _fail(console, str(error))
     finally:
         listener.close()
+
+
+def _takes_more(stream: IO[str]) -> bool:
+    """Whether a write now would not wait, as for a pipe that nobody reads."""
+    return bool(select.select([], [stream], [], 0)[1])
 
 
 def load_omni(pipeline: PipelineConfig) -> AsyncOmni | DuplexOmni:
