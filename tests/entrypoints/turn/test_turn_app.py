@@ -35,6 +35,15 @@ def test_the_key_is_asked_for(turn_omni: AsyncOmni) -> None:
     assert client.post("/v1/chat/completions", json=CHAT, headers=key).status_code == 200
 
 
+def test_an_error_quotes_no_request_at_length(turn_omni: AsyncOmni) -> None:
+    client = TestClient(create_turn_app(turn_omni))
+    refused = client.post("/v1/chat/completions", json=CHAT | {"model": "x" * 100_000})
+
+    assert refused.status_code == 404
+    assert refused.json()["error"]["message"].startswith("The model 'xxx")
+    assert len(refused.content) < 1000
+
+
 def test_a_server_that_stops_takes_nothing_new(turn_omni: AsyncOmni) -> None:
     app = create_turn_app(turn_omni)
     client = TestClient(app)

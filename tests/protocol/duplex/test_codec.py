@@ -342,6 +342,13 @@ def test_a_server_message_that_is_no_event(raw: str, code: str) -> None:
     assert refusal.value.code == code
 
 
+def test_an_error_quotes_no_client_at_length() -> None:
+    said = error_event(DuplexError("item_not_found", f"no item {'x' * 100_000!r}")).error.message
+
+    assert said.startswith("no item 'xxx")
+    assert len(said) < 500
+
+
 def test_a_flat_error_reads_like_any_other() -> None:
     event = decode_event('{"type":"error","error":"Full.","code":"resource_exhausted"}')
     assert isinstance(event, ErrorEvent)

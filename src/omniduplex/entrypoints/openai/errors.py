@@ -8,6 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 TOO_MANY = 429
+# Messages quote their requests, but never at length: a body may hold a name of many megabytes.
+MAX_MESSAGE_CHARS = 400
 
 
 class ApiError(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +42,8 @@ def error_body(
     """Render an error as JSON, of the type that goes with an HTTP status."""
     kind = "server_error" if status >= 500 else "invalid_request_error"
     kind = "rate_limit_error" if status == TOO_MANY else kind
+    if len(message) > MAX_MESSAGE_CHARS:
+        message = f"{message[:MAX_MESSAGE_CHARS]}…"
     error = ApiError(message=message, type=kind, param=param, code=code)
     return msgspec.json.encode(ApiErrorBody(error=error))
 

@@ -20,6 +20,7 @@ from omniduplex.protocol.realtime.events import RealtimeEvent
 
 # Client text is quoted back in messages and `param`, but never at length.
 _MAX_QUOTED_CHARS = 200
+_MAX_MESSAGE_CHARS = 400
 # JSON numbers above this are not exact integers in a double.
 _MAX_EXACT_INT = 2**53
 
@@ -171,7 +172,7 @@ def error_event(error: DuplexError) -> ErrorEvent:
         error=ErrorDetails(
             type=kind.error_class,
             code=error.code,
-            message=error.message,
+            message=_quote(error.message, _MAX_MESSAGE_CHARS),
             param=error.param,
             event_id=error.event_id,
             retryable=kind.retryable,
@@ -298,5 +299,5 @@ def _code(wire_type: str, path: str, sentence: str) -> str:
     return COMMAND_CODES.get(wire_type, "bad_event")
 
 
-def _quote(text: str) -> str:
-    return text if len(text) <= _MAX_QUOTED_CHARS else text[:_MAX_QUOTED_CHARS] + "…"
+def _quote(text: str, limit: int = _MAX_QUOTED_CHARS) -> str:
+    return text if len(text) <= limit else text[:limit] + "…"
