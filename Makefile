@@ -12,6 +12,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 
 BIN := .venv/bin
+TURNS := simple_turn,pause_long,interrupt_early,backchannel_once,side_talk_in_answer,noisy_turn
 export PYTHON
 
 .PHONY: help setup run test check bench fuzz soak docs clean \
@@ -36,17 +37,22 @@ check: install-dev ## formatting, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-bench: install-run assets ## latency and overhead, as JSON in out/
+# Six minutes: the turns are a few of those that `omniduplex bench turns` has.
+bench: install-run assets ## latency, overhead, load and turn taking, as JSON in out/
 	mkdir -p out
-	$(BIN)/omniduplex bench latency --json out/latency.json
+	$(BIN)/omniduplex bench latency --turns "$${BENCH_QUESTIONS:-24}" --json out/latency.json
 	$(BIN)/omniduplex bench overhead --json out/overhead.json
+	$(BIN)/omniduplex bench serve --concurrency "$${BENCH_CONCURRENCY:-1,8,32}" \
+		--json out/serve.json
+	$(BIN)/omniduplex bench turns --voices "$${BENCH_VOICES:-slt}" \
+		--scenarios "$${BENCH_SCENARIOS:-$(TURNS)}" --json out/turns.json
 
 fuzz: install-fuzz ## every decoder for FUZZ_SECONDS (60), routes and events by the thousand
 	$(BIN)/python -m tests.fuzz.run
 
 soak: install-dev ## a thousand cuts and races, a flood, SOAK_SESSIONS (100) for SOAK_MINUTES (60)
 	mkdir -p out
-	FAULTS="$${FAULTS:-1000}" $(BIN)/python -m pytest --timeout 7200 tests/faults
+	FAULTS="$${FAULTS:-1000}" $(BIN)/python -m pytest tests/faults
 	$(BIN)/omniduplex bench flood --json out/flood.json
 	$(BIN)/omniduplex bench soak --sessions "$${SOAK_SESSIONS:-100}" \
 		--minutes "$${SOAK_MINUTES:-60}" --json out/soak.json

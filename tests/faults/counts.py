@@ -11,3 +11,5 @@ def times(usually: int) -> int:
 
 
 IS_SOAK = "FAULTS" in os.environ
+PATIENCE_S = 7200 if IS_SOAK else 240
+"""How long one test may take."""

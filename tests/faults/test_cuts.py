@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from tests.entrypoints.conftest import ServeApp
-from tests.faults.counts import IS_SOAK, times
+from tests.faults.counts import IS_SOAK, PATIENCE_S, times
 from tests.faults.resumable_echo import resumable_echo
 from tests.faults.surviving_client import Event, SurvivingClient, audio_of
 from tests.faults.tcp_proxy import Lane, Plan, TcpProxy
@@ -19,7 +19,7 @@ from tests.faults.tcp_proxy import Lane, Plan, TcpProxy
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.entrypoints.openai.app import create_app
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(PATIENCE_S)]
 
 RATE_HZ = 16_000
 RANDOM_CUTS = times(200)

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from tests.entrypoints.conftest import ServeApp
-from tests.faults.counts import times
+from tests.faults.counts import PATIENCE_S, times
 from tests.faults.resumable_echo import resumable_echo
 from websockets.asyncio.client import ClientConnection, connect
 
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.entrypoints.openai.app import create_app
 
-pytestmark = [pytest.mark.anyio, pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e, pytest.mark.timeout(PATIENCE_S)]
 
 RACES = times(500)
 
