@@ -503,6 +503,7 @@ def test_speech_does_not_stop_an_answer_that_is_said_to_its_end(
     driver = answering(open_session(config), TO_THE_END)
     driver.user_turn("Stop, I have a question")
 
+    assert driver.kinds()[:3] == ["SpeechStarted", "OverlapDecision", "SpeechStopped"]
     assert decisions(driver) == [("listen", "response_uninterruptible")]
     assert driver.open_responses == ["resp_1"]
     driver.model_ends(key="answer_1")

@@ -4,6 +4,8 @@ import math
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.engine.duplex.session.conftest import OpenSession
 from tests.engine.duplex.session.driver import LISTENING, SessionDriver
 
@@ -314,3 +316,53 @@ def test_deleting_a_tool_call_leaves_the_words_beside_it_as_heard(driver: Sessio
     driver.send(AckPlayback(played_ms=1200))
     driver.send(DeleteItem(item_id="item_2"))
     assert heard(driver) == "One two three"
+
+
+# Any answer, cut anywhere
+
+LENGTHS_MS = st.sampled_from([20, 200, 480, 1500])
+PIECES = st.lists(
+    st.tuples(st.sampled_from(["One two ", "and ", "a longer piece of it, ", "end. "]), LENGTHS_MS),
+    min_size=1,
+    max_size=6,
+)
+
+
+def _text_of(driver: SessionDriver, item_id: str) -> str:
+    driver.send(RetrieveItem(item_id=item_id))
+    (part,) = driver.last(ItemRetrieved).item.content or ()
+    return part.transcript or ""
+
+
+@settings(max_examples=60)
+@given(pieces=PIECES, cut=st.floats(0, 1), by_ack=st.booleans(), finished=st.booleans())
+def test_a_cut_leaves_the_words_up_to_there(
+    pieces: list[tuple[str, int]], cut: float, by_ack: bool, finished: bool
+) -> None:
+    """A piece that was heard whole is there whole, one that was not begun is not there."""
+    driver = SessionDriver()
+    driver.user_turn("Tell me")
+    for text, ms in pieces:
+        driver.model_audio(ms, text)
+    if finished:
+        driver.model_ends()
+    end_ms = cut * sum(ms for _, ms in pieces)
+    if by_ack:
+        driver.send(AckPlayback(played_ms=end_ms, truncate=True))
+    else:
+        driver.send(TruncateItem(item_id="item_resp_1", audio_end_ms=end_ms))
+    if not finished:
+        driver.user_speaks()
+
+    heard, begun, at_ms = "", "", 0
+    for text, ms in pieces:
+        begun += text if at_ms < end_ms else ""
+        at_ms += ms
+        heard += text if at_ms <= end_ms else ""
+    text = _text_of(driver, "item_resp_1")
+    assert text.startswith(heard.rstrip())
+    assert begun.startswith(text)
+    assert not text or begun[len(text) :][:1] in ("", " ")
+    driver.user_turn_ends("Go on")
+    said = [words for role, words in driver.said if role == "assistant"]
+    assert said == ([text] if text else [])

@@ -69,16 +69,18 @@ class AppendOverlap:
             return True
         return self._core.config.playback_commit_policy == "ack_only" and self._output.playing
 
+    @property
     def protects_answer(self) -> bool:
-        """The ear hears the user begin: whether that is over an answer that is said to its end.
+        """Whether what the ear hears begin is over an answer that is said to its end.
 
         A session that lets no speech interrupt has its own word for it.
         """
         policy = self._core.config.overlap_policy
-        if self._output.interruptible or policy == "listen_only":
-            return False
+        return not self._output.interruptible and policy != "listen_only"
+
+    def protected(self) -> None:
+        """Tell that such speech has to wait."""
         self._tell_decision("listen", "response_uninterruptible", OverlapMetadata())
-        return True
 
     # -- one append -------------------------------------------------------------------------
 

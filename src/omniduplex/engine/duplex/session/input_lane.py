@@ -165,8 +165,9 @@ class InputLane:
     def speech_started(self, event: UserSpeechStarted) -> None:
         """The user speaks: announce it first, then see what it does to an answer."""
         self._turn.speech = True
-        if self._appends.protects_answer():
+        if self._appends.protects_answer:
             self._announce(event)
+            self._appends.protected()
             self._core.turn_state = "user_speaking"
         elif self._overlap.begins(event):
             self._announce(event)
