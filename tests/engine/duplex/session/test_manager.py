@@ -1,11 +1,15 @@
 """Who may open a session, and that every slot comes back."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+import math
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 from tests.engine.duplex.session.driver import LISTENING, kinds
 from tests.engine.duplex.session.scripted_model import REFUSED_VOICE, ScriptedModel, ScriptedPlugin
@@ -24,6 +28,7 @@ from omniduplex.protocol.duplex import (
     Heartbeat,
     SessionClosed,
     SessionExpired,
+    SessionExpiring,
 )
 from omniduplex.stages.messages import StageOutput
 
@@ -35,9 +40,15 @@ LIMITS = DuplexSessionRuntimeConfig(
 
 
 class Model(ScriptedModel):
-    """Cannot even open, if it is told so."""
+    """Cannot even open, or not close, if it is told so."""
 
     opens = True
+    closes = True
+
+    def plan_close(self) -> Sequence[StageWork]:
+        if not self.closes:
+            raise RuntimeError("no way to end")
+        return super().plan_close()
 
     def plan_open(self, fence: DuplexFence, config: DuplexSessionConfig) -> Sequence[StageWork]:
         if not self.opens:
@@ -67,7 +78,11 @@ class Plugin(ScriptedPlugin):
 class House:
     """A manager whose time and threads are the test's."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        limits: DuplexSessionRuntimeConfig = LIMITS,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         self.plugin = Plugin()
         self.port = FakePort()
         self.executor = HandExecutor()
@@ -75,10 +90,17 @@ class House:
         self.manager = DuplexSessionManager(
             plugin=self.plugin,
             port=self.port,
-            limits=LIMITS,
+            limits=limits,
             executor=self.executor,
-            clock=lambda: self.now,
+            clock=clock or (lambda: self.now),
         )
+
+    def reap_until_empty(self) -> float:
+        """Let the reaper come whenever it wants to; returns the time when the last slot is free."""
+        while self.manager.slots_taken:
+            self.now += self.manager.next_look_s()
+            self.manager.reap()
+        return self.now
 
     def opening(
         self, session_id: str, config: DuplexSessionConfig = LISTENING
@@ -268,6 +290,77 @@ def test_silent_clients_lose_their_sessions() -> None:
         house.manager.reap()
         assert house.manager.slots_taken == 0
         assert isinstance((await read_now(lively))[-1], SessionExpired)
+
+    run(check())
+
+
+@given(
+    idle_ttl_s=st.floats(0.5, 400.0) | st.none(),
+    grace_s=st.floats(0.5, 400.0),
+    warning_s=st.floats(0.1, 60.0),
+    interval_s=st.floats(0.05, 60.0),
+    began=st.floats(0.0, 1e6),
+)
+def test_a_session_that_nobody_carries_ends_when_its_time_is_up(
+    idle_ttl_s: float | None, grace_s: float, warning_s: float, interval_s: float, began: float
+) -> None:
+    """Within 250 ms, however seldom all sessions are looked at (R19)."""
+    limits = DuplexSessionRuntimeConfig(
+        idle_ttl_s=idle_ttl_s,
+        disconnect_grace_s=grace_s,
+        expiry_warning_s=warning_s,
+        reaper_interval_s=interval_s,
+    )
+
+    async def check() -> None:
+        house = House(limits)
+        house.now = began
+        link = await house.open("a")
+        house.manager.detach("a", 0)
+        idle_s = math.inf if idle_ttl_s is None else min(idle_ttl_s, LISTENING.idle_timeout_s)
+        due = began + min(grace_s, idle_s)
+
+        ended = house.reap_until_empty()
+
+        assert due <= ended <= due + 0.25
+        told = [event for event in await read_now(link) if isinstance(event, SessionExpiring)]
+        assert len(told) == 1
+
+    run(check())
+
+
+def test_the_reaper_comes_in_time_for_a_grace_that_begins_while_it_sleeps() -> None:
+    limits = msgspec.structs.replace(LIMITS, disconnect_grace_s=0.01, reaper_interval_s=1000.0)
+
+    async def check() -> None:
+        house = House(limits, time.monotonic)
+        reaper = asyncio.create_task(house.manager.reaper_loop())
+        link = await house.open("a")
+        await asyncio.sleep(0)
+        house.manager.detach("a", 0)
+        async with asyncio.timeout(20):
+            while not isinstance(event := await link.output.get(), SessionExpired):
+                pass
+        assert event.reason == "disconnect_grace_expired"
+        reaper.cancel()
+
+    run(check())
+
+
+def test_a_cleanup_that_fails_gives_the_slot_back_all_the_same() -> None:
+    async def check() -> None:
+        house = House()
+        link = await house.open("a")
+        house.plugin.models[0].closes = False
+        house.now = 60.0
+        house.manager.reap()
+
+        closed = (await read_now(link))[-1]
+        assert isinstance(closed, SessionClosed)
+        assert closed.reason == "internal_error"
+        assert house.manager.slots_taken == 0
+        await house.open("b")
+        assert house.manager.slots_taken == 1
 
     run(check())
 

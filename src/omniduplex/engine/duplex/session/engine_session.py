@@ -133,6 +133,14 @@ class DuplexEngineSession:
         """The response being made, if there is one."""
         return self._output.active.response_id if self._output.active else None
 
+    @property
+    def next_look_at(self) -> float | None:
+        """When a `Tick` will find its end near, or here (s); None: never, as things are."""
+        core = self._core
+        return core.lease.next_look_at(
+            core.config.idle_timeout_s, busy=self._output.active is not None
+        )
+
     def detach(self, expected_generation: int, now: float) -> None:
         """The connection is gone, its client may come back; raises as `DuplexLease.detach`."""
         self._core.lease.detach(expected_generation, now)

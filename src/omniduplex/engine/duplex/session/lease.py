@@ -104,10 +104,21 @@ class DuplexLease:
 
         Of an idle time that is short anyway only the last quarter counts as near.
         """
-        near_s = self.limits.expiry_warning_s
-        if reason == "idle_ttl_expired":
-            near_s = min(near_s, (at - self.last_activity_at) / 4)
-        if self._warned or at - now > near_s:
+        if self._warned or now < at - self._near_s(reason, at):
             return False
         self._warned = True
         return True
+
+    def next_look_at(self, idle_timeout_s: float, *, busy: bool) -> float | None:
+        """When the end is to be told or has come, if nothing happens before (s); as `ending`."""
+        ending = self.ending(idle_timeout_s, busy=busy)
+        if ending is None:
+            return None
+        reason, at = ending
+        return at if self._warned else at - self._near_s(reason, at)
+
+    def _near_s(self, reason: str, at: float) -> float:
+        near_s = self.limits.expiry_warning_s
+        if reason == "idle_ttl_expired":
+            near_s = min(near_s, (at - self.last_activity_at) / 4)
+        return near_s

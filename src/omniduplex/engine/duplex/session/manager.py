@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import math
 import time
 import uuid
 from collections.abc import Callable
@@ -24,6 +26,9 @@ from omniduplex.telemetry.metrics import METRICS
 from omniduplex.telemetry.tracing import default_tracer
 
 logger = logging.getLogger(__name__)
+
+# What the reaper leaves between two looks, so that it never spins over a rounding error.
+MIN_LOOK_S = 0.01
 
 
 def new_id(prefix: str) -> str:
@@ -60,6 +65,8 @@ class DuplexSessionManager:
         self._runners: dict[str, DuplexSessionRunner] = {}
         self._links: dict[str, DuplexSessionLink] = {}
         self._opening = 0
+        self._planned_at = math.inf
+        self._sooner = asyncio.Event()
 
     @property
     def slots_taken(self) -> int:
@@ -133,6 +140,7 @@ class DuplexSessionManager:
         except BaseException:
             self._forget(link.session_id)
             raise
+        self._plan(runner)
 
     def _forget(self, session_id: str) -> None:
         self._runners.pop(session_id, None)
@@ -177,7 +185,9 @@ class DuplexSessionManager:
         Raises:
             DuplexError: `session_resume_expired`, `session_resume_conflict`.
         """
-        self._living(session_id).session.detach(expected_generation, self._clock())
+        runner = self._living(session_id)
+        runner.session.detach(expected_generation, self._clock())
+        self._plan(runner)
 
     def resume(self, session_id: str, expected_generation: int, control_id: str) -> int:
         """A connection takes a session: the new lease generation.
@@ -206,12 +216,32 @@ class DuplexSessionManager:
     async def reaper_loop(self) -> None:
         """Look after sessions whose time is up, for ever."""
         while True:
-            await asyncio.sleep(self._limits.reaper_interval_s)
+            self._sooner.clear()
+            delay_s = self.next_look_s()
+            self._planned_at = self._clock() + delay_s
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(delay_s):
+                    await self._sooner.wait()
             self.reap()
 
+    def _plan(self, runner: DuplexSessionRunner) -> None:
+        """The reaper is to come in time for what has just begun to run out."""
+        at = runner.session.next_look_at
+        if at is not None and at < self._planned_at:
+            self._sooner.set()
+
+    def next_look_s(self) -> float:
+        """Seconds to the next session whose time is up, or until all are looked at anyway."""
+        looks = (runner.session.next_look_at for runner in self._runners.values())
+        next_at = min((at for at in looks if at is not None), default=math.inf)
+        return min(max(next_at - self._clock(), MIN_LOOK_S), self._limits.reaper_interval_s)
+
     def reap(self) -> None:
-        """Let every session see what time it is."""
+        """Let the sessions whose time is up see what time it is."""
         pending = sum(link.output.pending_bytes for link in self._links.values())
         METRICS.pending_output_bytes.set(pending)
+        now = self._clock()
         for runner in tuple(self._runners.values()):
-            runner.post(Tick())
+            at = runner.session.next_look_at
+            if at is not None and at <= now:
+                runner.post(Tick())
