@@ -67,6 +67,7 @@ def ask_aloud(client: openai.OpenAI, path: Path) -> tuple[str, bytes]:
             }
         ],
         max_completion_tokens=24,
+        temperature=0,
         stream=True,
     )
     pieces = [choice.delta.audio for chunk in stream for choice in chunk.choices]
