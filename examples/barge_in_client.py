@@ -4,7 +4,8 @@
         --question-wav question.wav --interrupt-wav follow_up.wav --output-dir duplex_out
 
 The WAVs are mono PCM16 at 16 kHz. `--inline` runs the model in this process, without a server.
-The flow is drawn in barge_in_client_flow.md.
+`--preset` is the shape of the session that the model wants; MiniCPM-o's needs `--ref-audio`, the
+voice to speak in. The flow is drawn in barge_in_client_flow.md.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import structs
+
 from omniduplex.clients import (
+    AudioFormat,
     DuplexClient,
     DuplexClientBase,
     DuplexClientError,
@@ -29,15 +33,25 @@ from omniduplex.clients import (
     Subscription,
     bytes_for_ms,
     duration_ms,
+    echo,
+    local,
+    minicpmo_4_5,
+    personaplex,
     read_pcm16_wav,
+    reference_audio_data_url,
     write_pcm16_wav,
 )
 from omniduplex.protocol.duplex import ClearOutputAudio, OutputCleared
 
 CHUNK_MS = 40
 PATIENCE_S = 60.0
-# This client ends its turns itself, and reports what was heard: only that enters the history.
-CONFIG = SessionConfig(turn_detection=None, playback_commit_policy="ack_only")
+MICROPHONE = AudioFormat(rate_hz=16_000)
+PRESETS = {
+    "local": local.create_duplex_session_config,
+    "echo": echo.create_duplex_session_config,
+    "minicpmo_4_5": minicpmo_4_5.create_duplex_session_config,
+    "personaplex": personaplex.create_duplex_session_config,
+}
 
 
 class Microphone:
@@ -157,11 +171,24 @@ class BargeIn:
         print(f"{path.name}: {answer.handle.status}, {heard} ms heard: {answer.handle.transcript}")
 
 
+def session_config(preset: str, ref_audio: str | None) -> SessionConfig:
+    """The preset's session, by a client that ends its turns itself and reports what was heard.
+
+    Raises FileNotFoundError: there is no such voice sample.
+    """
+    config = PRESETS[preset](
+        input_audio=MICROPHONE, turn_detection=None, playback_commit_policy="ack_only"
+    )
+    return structs.replace(config, ref_audio=reference_audio_data_url(ref_audio))
+
+
 @asynccontextmanager
-async def connected(url: str | None, model: str) -> AsyncIterator[DuplexClientBase]:
+async def connected(
+    url: str | None, model: str, config: SessionConfig
+) -> AsyncIterator[DuplexClientBase]:
     """A session on a server, or without a URL on an engine in this process."""
     if url is not None:
-        async with DuplexClient(url, model=model, config=CONFIG) as client:
+        async with DuplexClient(url, model=model, config=config) as client:
             yield client
         return
     # Only --inline needs more than the client library.
@@ -169,7 +196,7 @@ async def connected(url: str | None, model: str) -> AsyncIterator[DuplexClientBa
 
     omni = await asyncio.to_thread(DuplexOmni, model)
     try:
-        async with InlineDuplexClient(omni, model=model, config=CONFIG) as inline:
+        async with InlineDuplexClient(omni, model=model, config=config) as inline:
             yield inline
     finally:
         await asyncio.to_thread(omni.shutdown)
@@ -178,8 +205,9 @@ async def connected(url: str | None, model: str) -> AsyncIterator[DuplexClientBa
 async def converse(options: argparse.Namespace) -> None:
     question = read_pcm16_wav(options.question_wav)
     interruption = read_pcm16_wav(options.interrupt_wav)
+    config = session_config(options.preset, options.ref_audio)
     options.output_dir.mkdir(parents=True, exist_ok=True)
-    async with connected(options.url, options.model) as client:
+    async with connected(options.url, options.model, config) as client:
         conversation = BargeIn(client, options.interrupt_after_ms)
         await conversation.hold(question, interruption, options.output_dir)
 
@@ -190,6 +218,8 @@ def main() -> None:
     where.add_argument("--url", help="a server, ws://host:port")
     where.add_argument("--inline", action="store_true", help="the model runs in this process")
     parser.add_argument("--model", default="omniduplex/local")
+    parser.add_argument("--preset", choices=PRESETS, default="local")
+    parser.add_argument("--ref-audio", help="a WAV of the voice to speak in")
     parser.add_argument("--question-wav", type=Path, required=True)
     parser.add_argument("--interrupt-wav", type=Path, required=True)
     parser.add_argument("--interrupt-after-ms", type=int, default=500)

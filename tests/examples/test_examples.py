@@ -76,7 +76,16 @@ def barge_in(folder: Path, *where: str) -> list[str]:
     told = succeed(
         "barge_in_client.py",
         *where,
-        *("--model", ECHO, "--interrupt-after-ms", "300", "--output-dir", folder / "out"),
+        *(
+            "--model",
+            ECHO,
+            "--preset",
+            "echo",
+            "--interrupt-after-ms",
+            "300",
+            "--output-dir",
+            folder / "out",
+        ),
         *("--question-wav", tone(folder / "question.wav", 440, 5.0)),
         *("--interrupt-wav", tone(folder / "interrupt.wav", 880, 0.4)),
     )
@@ -120,6 +129,19 @@ def test_a_wav_of_another_rate_is_told_in_a_line(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "16000 Hz, 1 channel, 16 bit is needed" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_voice_sample_that_is_not_there_is_told_in_a_line(tmp_path: Path) -> None:
+    question = tone(tmp_path / "question.wav", 440, 0.1)
+    done = run(
+        "barge_in_client.py",
+        *("--url", "ws://127.0.0.1:9", "--preset", "minicpmo_4_5", "--ref-audio", "nobody.wav"),
+        *("--question-wav", question, "--interrupt-wav", question),
+    )
+    assert done.returncode == 1
+    assert "FileNotFoundError" in done.stderr
+    assert "nobody.wav" in done.stderr
     assert "Traceback" not in done.stderr
 
 
