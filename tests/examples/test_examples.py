@@ -18,7 +18,7 @@ from tests.e2e.server import Server, serve
 
 from omniduplex.clients import read_pcm16_wav, write_pcm16_wav
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SOUND_CARD = Path(__file__).with_name("sound_card")
@@ -152,6 +152,15 @@ def test_a_recording_stands_in_for_the_microphone(tmp_path: Path, server: Server
     assert "You said tone 440 Hz 0.8 s  [completed]" in told
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Programs started meanwhile take SIGINT, even if this one was started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_sound_card_is_spoken_to_and_speaks(tmp_path: Path, server: Server) -> None:
     spoken, sounded = tmp_path / "spoken", tmp_path / "sounded"
     spoken.write_bytes(read_pcm16_wav(tone(tmp_path / "question.wav", 440, 0.8)))
@@ -165,13 +174,16 @@ def test_a_sound_card_is_spoken_to_and_speaks(tmp_path: Path, server: Server) ->
         stderr=subprocess.PIPE,
         text=True,
     ) as talking:
-        assert talking.stdout is not None
-        answered = next(line for line in talking.stdout if "[completed]" in line)
-        while not sounded.read_bytes().strip(b"\0"):
-            with pytest.raises(subprocess.TimeoutExpired):
-                talking.wait(timeout=0.05)
-        talking.send_signal(signal.SIGINT)
-        _, complaints = talking.communicate(timeout=30)
+        try:
+            assert talking.stdout is not None
+            answered = next(line for line in talking.stdout if "[completed]" in line)
+            while not sounded.read_bytes().strip(b"\0"):
+                with pytest.raises(subprocess.TimeoutExpired):
+                    talking.wait(timeout=0.05)
+            talking.send_signal(signal.SIGINT)
+            _, complaints = talking.communicate(timeout=30)
+        finally:
+            talking.kill()
     assert (talking.returncode, complaints) == (0, "")
     assert "You said tone 440 Hz 0.8 s" in answered
 
