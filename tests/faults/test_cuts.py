@@ -44,7 +44,9 @@ class Outcome(NamedTuple):
 
 @pytest.fixture(scope="module")
 def omni() -> Iterator[DuplexOmni]:
-    with DuplexOmni(pipeline=resumable_echo(max_sessions=64, disconnect_grace_s=60)) as omni:
+    # However long a busy machine takes from cut to cut, nothing is forgotten meanwhile.
+    limits = {"disconnect_grace_s": 600, "resume_replay_ttl_s": 600}
+    with DuplexOmni(pipeline=resumable_echo(max_sessions=64, **limits)) as omni:
         yield omni
 
 
