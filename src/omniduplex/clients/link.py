@@ -8,27 +8,25 @@ from collections.abc import Coroutine
 
 from msgspec import UNSET
 
-from omniduplex.clients.acknowledgements import BATCH_EVENTS, BATCH_S, AckLedger
+from omniduplex.clients.acknowledgements import AckLedger
 from omniduplex.clients.clock import Clock
 from omniduplex.clients.errors import (
     DuplexConnectionError,
     DuplexProtocolError,
     DuplexSessionClosedError,
 )
-from omniduplex.clients.events import ServerEvent, sequence_number, wire_type
+from omniduplex.clients.events import ServerEvent, wire_type
 from omniduplex.clients.fanout import FanOut
 from omniduplex.clients.outbox import Outbox, OutboxClosedError
 from omniduplex.clients.reconnect import ConnectionResumed, Resumption, SessionResumer
 from omniduplex.clients.response import ResponseHandle
 from omniduplex.clients.subscription import Subscription
 from omniduplex.clients.transport import Message, Transport
+from omniduplex.clients.upkeep import Upkeep
 from omniduplex.protocol.duplex import (
     AudioFormat,
     CloseSession,
-    DuplexCommand,
     ErrorEvent,
-    EventAck,
-    Heartbeat,
     HeartbeatAck,
     ResumeSession,
     ResyncRequired,
@@ -61,21 +59,23 @@ class SessionLink:
         heartbeat_interval_s: float | None,
         resumer: SessionResumer | None = None,
     ) -> None:
-        self.acks = AckLedger()
         self.outbox = Outbox(transport)
         self.resume_token: str | None = None
         self._transport = transport
-        self._clock = clock
         self._heartbeat_interval_s = heartbeat_interval_s
         self._resumer = resumer
         self._out = FanOut(output)
+        self._upkeep = Upkeep(transport, self.outbox, clock)
         self._session_id = ""
-        self._ack_wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._sending_held: asyncio.Task[None] | None = None
         self._open = False
-        self._connected = False
         self._closing = False
+
+    @property
+    def acks(self) -> AckLedger:
+        """Which events have come."""
+        return self._upkeep.acks
 
     @property
     def end_reason(self) -> str:
@@ -108,7 +108,7 @@ class SessionLink:
             async with asyncio.timeout(timeout_s):
                 await self._transport.connect()
                 await self._transport.send(UpdateSession(session=patch, event_id=event_id))
-                self._open = self._connected = True
+                self._open = self._upkeep.connected = True
                 self._start(self._read(), "read")
                 created = await _first_created(events)
         except TimeoutError:
@@ -127,7 +127,7 @@ class SessionLink:
             DuplexConnectionError: every attempt failed.
             DuplexSessionClosedError: the server will not give the session back.
         """
-        self.acks = AckLedger(request.last_received_server_event_seq)
+        self._upkeep.acks = AckLedger(request.last_received_server_event_seq)
         try:
             resumption = await resumer.resume(request)
         except BaseException:
@@ -163,7 +163,7 @@ class SessionLink:
         try:
             if self._open and not self.ended:
                 async with asyncio.timeout(timeout_s):
-                    await self._flush_acks()
+                    await self._upkeep.acknowledge()
                     await self.send(command)
                     await self._out.wait_over()
         except DuplexConnectionError as error:
@@ -188,9 +188,9 @@ class SessionLink:
         return task
 
     def _start_upkeep(self) -> None:
-        self._start(self._acknowledge(), "acknowledge")
+        self._start(self._upkeep.run_acknowledgements(), "acknowledge")
         if self._heartbeat_interval_s is not None:
-            self._start(self._keep_alive(self._heartbeat_interval_s), "heartbeat")
+            self._start(self._upkeep.run_heartbeats(self._heartbeat_interval_s), "heartbeat")
 
     async def _release(self) -> None:
         """Stop the tasks and close the transport; a task's own fault surfaces here."""
@@ -223,11 +223,10 @@ class SessionLink:
             await self._reconnect(error)
             return
         self._take(event)
-        if self.acks.waiting >= BATCH_EVENTS:
-            await self._flush_acks()
+        await self._upkeep.acknowledge_many()
 
     async def _reconnect(self, cause: DuplexConnectionError) -> None:
-        self._connected = False
+        self._upkeep.connected = False
         if self._resumer is None or self.resume_token is None or not self._resumable:
             raise cause
         logger.info("session %s lost its connection: %s", self._session_id, cause)
@@ -242,13 +241,12 @@ class SessionLink:
 
     def _carry_on(self, resumption: Resumption) -> None:
         """The transport carries the session again."""
-        self._connected = True
+        self._upkeep.connected = True
         self._out.give(ConnectionResumed(attempt=resumption.attempt))
         for event in (*resumption.early, resumption.resumed):
             self._take(event)
         self._sending_held = self._start(self._send_held(), "send-held")
-        if self.acks.waiting:
-            self._ack_wanted.set()
+        self._upkeep.remind()
 
     def _stop_sending_held(self) -> None:
         if self._sending_held is not None:
@@ -263,7 +261,7 @@ class SessionLink:
             logger.debug("broken again with %d commands held: %s", self.outbox.held, error)
 
     def _take(self, event: ServerEvent) -> None:
-        if not self._is_new(event):
+        if not self._upkeep.is_new(event):
             return
         self._out.give(event)
         match event:
@@ -275,17 +273,6 @@ class SessionLink:
                 self.outbox.answered()
             case _:
                 self._check_end(event)
-
-    def _is_new(self, event: ServerEvent) -> bool:
-        seq = sequence_number(event)
-        if seq is None:
-            return True
-        self._ack_wanted.set()
-        if isinstance(event, SessionResumed):
-            # It belongs to its connection, not to the replay behind it, wherever it is numbered.
-            self.acks.see_ahead(seq)
-            return True
-        return self.acks.see(seq)
 
     def _created(self, event: SessionCreated) -> None:
         self._session_id = event.session.id
@@ -306,35 +293,10 @@ class SessionLink:
                 return
 
     def _finish(self, reason: str, *, failed: bool) -> None:
-        self._connected = False
+        self._upkeep.end()
         self.resume_token = None
         self.outbox.close()
         self._out.end(reason, failed=failed)
-
-    async def _acknowledge(self) -> None:
-        while not self.ended:
-            await self._ack_wanted.wait()
-            await self._clock.sleep(BATCH_S)
-            await self._flush_acks()
-
-    async def _flush_acks(self) -> None:
-        self._ack_wanted.clear()
-        if self._connected and (seq := self.acks.take()) is not None:
-            await self._send_quietly(EventAck(server_event_seq=seq))
-
-    async def _keep_alive(self, interval_s: float) -> None:
-        while not self.ended:
-            await self._clock.sleep(interval_s)
-            if self._connected:
-                self.outbox.probed()
-                await self._send_quietly(Heartbeat())
-
-    async def _send_quietly(self, command: DuplexCommand) -> None:
-        """Send what nobody waits for: when the connection is gone, the reader tells everybody."""
-        try:
-            await self._transport.send(command)
-        except DuplexConnectionError as error:
-            logger.debug("%s was not sent: %s", type(command).__name__, error)
 
 
 async def _first_created(events: Subscription[ServerEvent]) -> SessionCreated:
