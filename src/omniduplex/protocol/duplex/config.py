@@ -96,6 +96,11 @@ class DuplexSessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     extra_body: dict[str, Any] = {}
 
     @property
+    def knows_extensions(self) -> bool:
+        """Whether its client knows what is ours: by its dialect, or because it asked for it."""
+        return not self.dialect.is_openai or bool(self.extensions)
+
+    @property
     def decides_turns(self) -> bool:
         """Whether turns end by listening (server VAD, or the model's own ear) or by commits."""
         return self.turn_detection is not None or self.auto_response

@@ -419,6 +419,14 @@ def test_stock_clients_know_nothing_of_overlaps(open_session: OpenSession) -> No
     assert driver.open_responses == ["resp_2"]
 
 
+def test_a_stock_client_that_asked_for_the_extension_knows_of_them(
+    open_session: OpenSession,
+) -> None:
+    driver = answering(open_session(msgspec.structs.replace(PHONE, extensions=("duplex",))))
+    driver.append(200)
+    assert decisions(driver) == [("listen", "policy_listen_only")]
+
+
 def test_where_an_ear_ends_turns_it_hears_silence_for_what_is_to_be_ignored(
     driver: SessionDriver,
 ) -> None:

@@ -8,6 +8,7 @@ from msgspec import UNSET
 from omniduplex.audio.pcm import duration_ms
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.kept_audio import KeptAudio
+from omniduplex.engine.duplex.session.open_turn import Given
 from omniduplex.engine.duplex.session.output_lane import OutputLane
 from omniduplex.engine.duplex.session.overlap_policy import Action
 from omniduplex.engine.duplex.session.overlap_table import (
@@ -19,20 +20,6 @@ from omniduplex.protocol.duplex import AppendAudio, OverlapDecision, OverlapMeta
 
 IGNORED = frozenset(("client_overlap_action", "client_force_listen"))
 """Why an append is not for us, by its client's word."""
-
-
-class Given(msgspec.Struct, frozen=True):
-    """What the model hears now, and if that is speech of the user's turn.
-
-    `silence` in bytes stands for what it does not hear, so that its input clock goes on, and
-    `free_bytes` of the room of what came in are not needed any more.
-    """
-
-    pcm: bytes = b""
-    silence: int = 0
-    speech: bool = False
-    force_listen: bool = False
-    free_bytes: int = 0
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -140,7 +127,7 @@ class AppendOverlap:
         if config.turn_detection is not None:
             return declared or (view.onset is False and view.policy == "barge_in_on_speech")
         # Stock clients know nothing of overlaps: what they commit is a turn, however short.
-        return declared or not config.dialect.is_openai
+        return declared or config.knows_extensions
 
     def _view(
         self, command: AppendAudio, audio_ms: float, *, speech: bool, runs: bool

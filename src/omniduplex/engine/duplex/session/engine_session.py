@@ -311,9 +311,9 @@ class DuplexEngineSession:
             case UserTurnUnheard():
                 self._input.turn_unheard(event)
             case UserTranscript():
-                self._input.transcript_known(event)
+                self._input.committed.transcript_known(event)
             case UserTranscriptFailed():
-                self._input.transcript_failed(event)
+                self._input.committed.transcript_failed(event)
             case Listen():
                 tell_listening(self._core, event.reason)
             case _:

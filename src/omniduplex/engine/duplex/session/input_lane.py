@@ -1,33 +1,26 @@
-"""Everything the user says: appends, turns, commits."""
+"""Everything the user says: appends, what the ear hears of them, commits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
-from omniduplex.audio.pcm import duration_ms
 from omniduplex.engine.duplex.model_events import (
     UserSpeechProgress,
     UserSpeechStarted,
-    UserTranscript,
-    UserTranscriptFailed,
     UserTurnDraft,
     UserTurnEnded,
     UserTurnUnheard,
 )
-from omniduplex.engine.duplex.session.append_overlap import AppendOverlap, Given
-from omniduplex.engine.duplex.session.commit_fanout import (
-    CommittedTurn,
-    commit_turn,
-    transcribed,
-    unheard,
-)
+from omniduplex.engine.duplex.session.append_overlap import AppendOverlap
+from omniduplex.engine.duplex.session.client_commits import ClientCommits
+from omniduplex.engine.duplex.session.commit_fanout import CommittedTurn, commit_turn
+from omniduplex.engine.duplex.session.committed_turns import CommittedTurns
 from omniduplex.engine.duplex.session.continuation import Continuation
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.input_audio import InputAudio
 from omniduplex.engine.duplex.session.inputs import AudioReady
 from omniduplex.engine.duplex.session.listening import tell_listening
+from omniduplex.engine.duplex.session.open_turn import Given, OpenTurn
 from omniduplex.engine.duplex.session.output_lane import OutputLane
 from omniduplex.engine.duplex.session.overlap import Overlap
 from omniduplex.engine.duplex.session.speech_hints import is_speech
@@ -39,21 +32,8 @@ from omniduplex.protocol.duplex import (
     InputCleared,
     InputCommit,
     RealtimeCommand,
-    SpeechStarted,
-    SpeechStopped,
     TimeoutTriggered,
 )
-
-
-@dataclass(slots=True)
-class OpenTurn:
-    """What is heard since the last commit or clear; `ignored_ms` of it are no part of the turn."""
-
-    item_id: str | None = None
-    started: bool = False
-    buffered_ms: float = 0.0
-    ignored_ms: float = 0.0
-    speech: bool = False
 
 
 class InputLane:
@@ -62,11 +42,12 @@ class InputLane:
     def __init__(self, core: SessionCore, output: OutputLane, continuation: Continuation) -> None:
         self._core = core
         self._output = output
-        self._continuation = continuation
-        self._turn = OpenTurn()
+        self._turn = OpenTurn(core, continuation)
         self._audio = InputAudio(core, self._heard)
         self._overlap = Overlap(core, output)
         self._appends = AppendOverlap(core, output)
+        self.committed = CommittedTurns(core, output)
+        self._commits = ClientCommits(core, self._turn, self._appends, self.committed)
         output.on_over = self._answer_over
         self.heard_ms = 0.0
         """Audio that was heard since the session began."""
@@ -74,12 +55,12 @@ class InputLane:
     @property
     def speaking(self) -> bool:
         """Whether the user is in the middle of a turn that the ear noticed."""
-        return self._turn.started
+        return self._turn.heard.started
 
     @property
     def turn_is_open(self) -> bool:
         """Whether the model has speech whose end it is to hear."""
-        return self._turn.speech and self._core.config.decides_turns
+        return self._turn.heard.speech and self._core.config.decides_turns
 
     @property
     def waits(self) -> bool:
@@ -115,28 +96,14 @@ class InputLane:
         self._audio.converted(ready)
 
     def _heard(self, command: AppendAudio, pcm: bytes) -> None:
-        self.heard_ms += self._length_ms(pcm)
+        self.heard_ms += self._turn.length_ms(len(pcm))
         speech = is_speech(command, pcm, self._core.config.overlap_silence_rms)
-        self._give(self._appends.take(command, pcm, speech=speech, runs=self._turn.started))
+        runs = self._turn.heard.started
+        self._give(self._appends.take(command, pcm, speech=speech, runs=runs))
 
     def _give(self, given: Given) -> None:
-        """Let the model hear what belongs to the open turn, and silence for what does not."""
-        model, fence, turn = self._core.model, self._core.fence, self._turn
-        self._continuation.fed()
         self._audio.free(given.free_bytes)
-        if given.silence:
-            turn.ignored_ms += self._length_ms(bytes(given.silence))
-            self._core.run(model.plan_append(fence, bytes(given.silence)))
-        if not given.pcm:
-            return
-        if turn.ignored_ms and not turn.buffered_ms and not self._core.config.decides_turns:
-            self._core.run(model.plan_clear(fence))  # the turn begins here, not with that silence
-        turn.buffered_ms += self._length_ms(given.pcm)
-        turn.speech |= given.speech
-        self._core.run(model.plan_append(fence, given.pcm, force_listen=given.force_listen))
-
-    def _length_ms(self, pcm: bytes) -> float:
-        return duration_ms(len(pcm), self._core.plugin.input_rate_hz)
+        self._turn.give(given)
 
     def _answer_over(self, completed: bool) -> None:
         """An answer ended: what was spoken over it is the next turn, or it is forgotten."""
@@ -152,25 +119,48 @@ class InputLane:
         self._give(given)
         if given.pcm:
             return
-        if self._turn.started:
-            self._turn.started = False
-            item_id = self._item_id()
-            self._core.emit(SpeechStopped(audio_end_ms=int(self.heard_ms), item_id=item_id))
-        if not self._turn.buffered_ms:
-            self._begin_turn()
+        self._turn.fall_silent(int(self.heard_ms))
+        if not self._turn.heard.buffered_ms:
+            self._turn_over()
             self._core.run(self._core.model.plan_clear(self._core.fence))
+
+    def _turn_over(self) -> float:
+        """Begin a new turn; how many ms of the one before were heard."""
+        self._audio.turn_over()
+        return self._turn.over().buffered_ms
+
+    # -- turns that the client ends ---------------------------------------------------------
+
+    def commit(self, command: Commit | InputCommit) -> None:
+        """Seal the open turn.
+
+        Raises:
+            DuplexError: as `ClientCommits.check`.
+        """
+        if self._turn.heard.speech or not self._core.config.decides_turns:
+            self._end_stream()
+        self._commits.check(command)
+        self._overlap.forget()
+        self._audio.turn_over()
+        self._commits.seal(command)
+
+    def _end_stream(self) -> None:
+        """What the conversion still holds belongs to this turn."""
+        given = self._appends.tail(self._audio.flush())
+        self.heard_ms += self._turn.length_ms(len(given.pcm))
+        self._give(given)
 
     # -- turns that end by listening --------------------------------------------------------
 
     def speech_started(self, event: UserSpeechStarted) -> None:
         """The user speaks: announce it first, then see what it does to an answer."""
-        self._turn.speech = True
+        self._turn.heard.speech = True
         if self._appends.protects_answer:
-            self._announce(event)
+            self._turn.announce(event)
             self._appends.protected()
             self._core.turn_state = "user_speaking"
         elif self._overlap.begins(event):
-            self._announce(event)
+            self._turn.announce(event)
             self._overlap.announced()
             self._core.turn_state = "user_speaking"
 
@@ -181,13 +171,9 @@ class InputLane:
             self._interrupted_by(start)
 
     def _interrupted_by(self, start: UserSpeechStarted) -> None:
-        self._announce(start)
+        self._turn.announce(start)
         self._overlap.strike()
         self._core.turn_state = "user_speaking"
-
-    def _announce(self, start: UserSpeechStarted) -> None:
-        self._turn.started = True
-        self._core.emit(SpeechStarted(audio_start_ms=start.audio_start_ms, item_id=self._item_id()))
 
     def drafted(self, event: UserTurnDraft) -> None:
         """The user may be done."""
@@ -199,14 +185,14 @@ class InputLane:
         if self._overlap.withholds:
             start = self._overlap.ends(event)
             if start is None:
-                self._begin_turn()
+                self._turn_over()
                 self._output.drop_draft()
                 return
             self._interrupted_by(start)
         turn = self._end_turn(event.audio_end_ms, event.transcript)
         reason = self._overlap.why_not_a_turn(event)
         if reason is None:
-            self._seal(turn, wants_response=self._answers_turns)
+            self.committed.seal(turn, wants_response=self._answers_turns)
             return
         self._output.drop_draft()
         self._nothing_to_answer()
@@ -227,17 +213,9 @@ class InputLane:
 
     def _end_turn(self, audio_end_ms: int, transcript: str | None) -> CommittedTurn:
         """Begin a new turn; the one that the ear ended."""
-        item_id = self._item_id()
-        if self._turn.started:
-            self._core.emit(SpeechStopped(audio_end_ms=audio_end_ms, item_id=item_id))
-        audio_ms = self._begin_turn().buffered_ms
-        return CommittedTurn(item_id=item_id, transcript=transcript, audio_ms=audio_ms)
-
-    def _begin_turn(self) -> OpenTurn:
-        """Begin a new turn; the one that is over."""
-        turn, self._turn = self._turn, OpenTurn()
-        self._audio.turn_over()
-        return turn
+        item_id = self._turn.item_id
+        self._turn.fall_silent(audio_end_ms)
+        return CommittedTurn(item_id=item_id, transcript=transcript, audio_ms=self._turn_over())
 
     def time_out(self) -> None:
         """The user has been silent since the last answer: commit the silence, and answer it."""
@@ -245,8 +223,8 @@ class InputLane:
         since = core.now if core.idle.since is None else core.idle.since
         core.idle.over()
         start_ms = max(0.0, self.heard_ms - (core.now - since) * 1000)
-        item_id = self._item_id()
-        self._begin_turn()
+        item_id = self._turn.item_id
+        self._turn_over()
         core.emit(
             TimeoutTriggered(
                 audio_start_ms=int(start_ms), audio_end_ms=int(self.heard_ms), item_id=item_id
@@ -259,105 +237,12 @@ class InputLane:
             is_speech=False,
             silence_answered=True,
         )
-        self._seal(silence, wants_response=True)
+        self.committed.seal(silence, wants_response=True)
 
     @property
     def _answers_turns(self) -> bool:
         detection = self._core.config.turn_detection
         return self._core.config.auto_response if detection is None else detection.create_response
-
-    def _item_id(self) -> str:
-        if self._turn.item_id is None:
-            self._turn.item_id = self._core.new_id("item")
-            self._core.history.reserve(self._turn.item_id)
-        return self._turn.item_id
-
-    # -- turns that the client ends ---------------------------------------------------------
-
-    def commit(self, command: Commit | InputCommit) -> None:
-        """Seal the open turn."""
-        if self._turn.speech or not self._core.config.decides_turns:
-            self._end_stream()
-        self._check_commit(command)
-        if command.is_speech is False:
-            self._appends.forget()
-        sealed = self._appends.seal(alone=self._turn.buffered_ms <= 0)
-        self._give(Given(sealed.pcm, speech=True))
-        item_id = self._item_id()
-        self._overlap.forget()
-        if self._turn.started:
-            self._core.emit(SpeechStopped(audio_end_ms=0, item_id=item_id))
-        turn = self._begin_turn()
-        if command.is_speech is False or not turn.speech:
-            self._commit_silence(item_id, turn.buffered_ms, is_ack=sealed.is_ack)
-            return
-        works = self._core.model.plan_commit(self._core.fence, item_id)
-        committed = CommittedTurn(
-            item_id=item_id,
-            transcript=None,
-            audio_ms=turn.buffered_ms,
-            overlap_deferred=sealed.is_deferred,
-        )
-        self._seal(committed, wants_response=self._wants_response(command))
-        self._core.run(works)
-
-    def _check_commit(self, command: Commit | InputCommit) -> None:
-        turn = self._turn
-        has_sound = turn.buffered_ms > 0 or turn.ignored_ms > 0 or self._appends.keeps
-        there_is_some = turn.speech if self._core.config.decides_turns else has_sound
-        if not there_is_some and command.is_speech is not False:
-            raise DuplexError(
-                "input_audio_buffer_empty",
-                "input_audio_buffer.commit requires a non-empty input audio buffer.",
-            )
-        self._core.check_room_for_turn()
-
-    def _commit_silence(self, item_id: str, audio_ms: float, *, is_ack: bool) -> None:
-        """A turn without speech, or one that was but an acknowledgement of the answer."""
-        self._core.run(self._core.model.plan_clear(self._core.fence))
-        silent = CommittedTurn(
-            item_id=item_id, transcript="", audio_ms=audio_ms, is_speech=False, overlap_ack=is_ack
-        )
-        self._seal(silent, wants_response=False)
-        if not is_ack:
-            tell_listening(self._core, "silence_or_noise")
-
-    def _end_stream(self) -> None:
-        """What the conversion still holds belongs to this turn."""
-        given = self._appends.tail(self._audio.flush())
-        self.heard_ms += self._length_ms(given.pcm)
-        self._give(given)
-
-    def _wants_response(self, command: Commit | InputCommit) -> bool:
-        if command.response_create is not None:
-            return command.response_create
-        return self._core.config.auto_response
-
-    def _seal(self, turn: CommittedTurn, *, wants_response: bool) -> None:
-        """Commit the turn, then answer it if that is wanted."""
-        deferred = wants_response and self._output.active is not None
-        commit_turn(self._core, msgspec.structs.replace(turn, response_deferred=deferred))
-        if wants_response:
-            self._output.answer_turn(turn.transcript)
-
-    def transcript_known(self, event: UserTranscript) -> None:
-        """The words of committed audio; its item may have been deleted meanwhile."""
-        item_id, index, history = event.item_id, event.content_index, self._core.history
-        if not history.awaits(item_id, index):
-            return
-        history.transcript_arrived(item_id, event.transcript, index)
-        transcribed(self._core, item_id, event.transcript, event.seconds, index)
-        if item_id not in history.pending:
-            self._output.not_awaited(item_id)
-
-    def transcript_failed(self, event: UserTranscriptFailed) -> None:
-        """Those words will never be known, nor be answered."""
-        item_id, index = event.item_id, event.content_index
-        if not self._core.history.awaits(item_id, index):
-            return
-        self._core.history.transcript_failed(item_id, index)
-        unheard(self._core, item_id, event.message, content_index=index)
-        self._output.unheard(item_id)
 
     # -- dropping input ---------------------------------------------------------------------
 
@@ -379,7 +264,7 @@ class InputLane:
         self._output.drop_draft()
         if not self._audio.drop_open():
             return  # all that is heard belongs to a commit that waits its turn
-        self._begin_turn()
+        self._turn_over()
         self._overlap.forget()
         self._appends.forget()
         self._core.run(self._core.model.plan_clear(self._core.fence))

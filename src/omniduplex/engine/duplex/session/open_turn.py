@@ -1,0 +1,91 @@
+"""The turn that the user is in: what the model heard of it so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from omniduplex.audio.pcm import duration_ms
+from omniduplex.engine.duplex.model_events import UserSpeechStarted
+from omniduplex.engine.duplex.session.continuation import Continuation
+from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.protocol.duplex import SpeechStarted, SpeechStopped
+
+
+class Given(msgspec.Struct, frozen=True):
+    """What the model hears now, and if that is speech of the user's turn.
+
+    `silence` in bytes stands for what it does not hear, so that its input clock goes on, and
+    `free_bytes` of the room of what came in are not needed any more.
+    """
+
+    pcm: bytes = b""
+    silence: int = 0
+    speech: bool = False
+    force_listen: bool = False
+    free_bytes: int = 0
+
+
+@dataclass(slots=True)
+class Heard:
+    """What is known of one turn; `ignored_ms` of sound over it are no part of it."""
+
+    item_id: str | None = None
+    started: bool = False
+    buffered_ms: float = 0.0
+    ignored_ms: float = 0.0
+    speech: bool = False
+
+
+class OpenTurn:
+    """What was heard since the last commit or clear; a new one begins when it is over."""
+
+    def __init__(self, core: SessionCore, continuation: Continuation) -> None:
+        self._core = core
+        self._continuation = continuation
+        self.heard = Heard()
+
+    @property
+    def item_id(self) -> str:
+        """The id of the item that this turn will be."""
+        if self.heard.item_id is None:
+            self.heard.item_id = self._core.new_id("item")
+            self._core.history.reserve(self.heard.item_id)
+        return self.heard.item_id
+
+    def length_ms(self, size: int) -> float:
+        """How long so many bytes last for the model."""
+        return duration_ms(size, self._core.plugin.input_rate_hz)
+
+    def give(self, given: Given) -> None:
+        """Let the model hear what belongs to the turn, and silence for what does not."""
+        model, fence, heard = self._core.model, self._core.fence, self.heard
+        if given.silence:
+            self._continuation.fed()
+            heard.ignored_ms += self.length_ms(given.silence)
+            self._core.run(model.plan_append(fence, bytes(given.silence)))
+        if not given.pcm:
+            return
+        self._continuation.fed()
+        if heard.ignored_ms and not heard.buffered_ms and not self._core.config.decides_turns:
+            self._core.run(model.plan_clear(fence))  # the turn begins here, not with that silence
+        heard.buffered_ms += self.length_ms(len(given.pcm))
+        heard.speech |= given.speech
+        self._core.run(model.plan_append(fence, given.pcm, force_listen=given.force_listen))
+
+    def announce(self, start: UserSpeechStarted) -> None:
+        """Tell the client that the user speaks."""
+        self.heard.started = True
+        self._core.emit(SpeechStarted(audio_start_ms=start.audio_start_ms, item_id=self.item_id))
+
+    def fall_silent(self, audio_end_ms: int) -> None:
+        """Tell the client that the user speaks no more, if it was told of it."""
+        if self.heard.started:
+            self.heard.started = False
+            self._core.emit(SpeechStopped(audio_end_ms=audio_end_ms, item_id=self.item_id))
+
+    def over(self) -> Heard:
+        """Begin a new turn; what was heard of the one before."""
+        heard, self.heard = self.heard, Heard()
+        return heard
