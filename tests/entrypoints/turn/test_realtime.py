@@ -7,7 +7,10 @@ import base64
 from typing import Any
 
 import pytest
+from openai import AsyncOpenAI
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
+from openai.types.beta.realtime import RealtimeServerEvent as BetaServerEvent
+from pydantic import TypeAdapter
 from tests.entrypoints.conftest import ServeApp
 from tests.entrypoints.running import running
 from tests.entrypoints.talk import Talk
@@ -19,6 +22,10 @@ from tests.entrypoints.turn.test_endings import omni as words  # noqa: F401 - a 
 from omniduplex.entrypoints.openai.turn_app import create_turn_app
 
 pytestmark = pytest.mark.e2e
+
+BETA: TypeAdapter[Any] = TypeAdapter(BetaServerEvent)
+BETA_MODEL = "gpt-4o-realtime-preview"
+"""One that the package's types of the beta know: they take no other."""
 
 HALF_DUPLEX = "/v1/realtime?duplex=0"
 
@@ -101,15 +108,35 @@ def test_a_tool_is_called(turn_base: str) -> None:
     run(turn_base, MODEL, script)
 
 
-def test_a_client_of_the_beta(turn_base: str) -> None:
-    with Talk(turn_base, HALF_DUPLEX, additional_headers={"OpenAI-Beta": "realtime=v1"}) as talk:
-        assert talk.until("conversation.created")[0]["session"]["turn_detection"] is None
-        part = {"type": "input_text", "text": "hello"}
-        talk.send("conversation.item.create", item={"type": "message", "content": [part]})
-        talk.send("response.create")
-        deltas = [one for one in talk.until("response.done") if one["type"].endswith("audio.delta")]
-        assert {one["type"] for one in deltas} == {"response.audio.delta"}
-        assert deltas[0]["channels"] == 1
+def test_the_packages_client_of_the_beta(turn_base: str) -> None:
+    async def converse() -> None:
+        socket = turn_base.replace("http", "ws", 1) + "/v1"  # or the package insists on TLS
+        async with (
+            asyncio.timeout(TIMEOUT_S),
+            AsyncOpenAI(api_key="any", websocket_base_url=socket) as client,
+            client.beta.realtime.connect(
+                model=BETA_MODEL, extra_query={"duplex": "0"}
+            ) as connection,
+        ):
+            events: list[dict[str, Any]] = []
+            await connection.input_audio_buffer.append(audio=base64.b64encode(tone(500)).decode())
+            await connection.input_audio_buffer.commit()
+            await connection.response.create()
+            while not events or events[-1]["type"] != "response.done":
+                events.append((await connection.recv()).to_dict())
+                BETA.validate_python(events[-1])
+
+        assert [event["type"] for event in events[:2]] == [
+            "session.created",
+            "conversation.created",
+        ]
+        assert events[0]["session"]["turn_detection"] is None
+        said = last(events, "response.audio_transcript.done")
+        assert said["transcript"] == "You said tone 440 Hz 0.5 s"
+        delta = last(events, "response.audio.delta")
+        assert (delta["sample_rate_hz"], delta["channels"]) == (24_000, 1)
+
+    asyncio.run(converse())
 
 
 # --- who asks for what is not here -------------------------------------------------------------
