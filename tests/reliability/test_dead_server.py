@@ -21,9 +21,9 @@ from omniduplex.clients.duplex import (
 )
 from omniduplex.entrypoints.openai.server import bind
 
-pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
+pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.timeout(120)]
 
-SOON_S = 0.2
+SOON_S, NOT_SOON_S = 1.0, 60.0
 ONCE = ReconnectPolicy(max_attempts=1)
 
 
@@ -33,10 +33,11 @@ def anyio_backend() -> str:
 
 
 class Network:
-    """Where clients find their server; a silent one is noticed in `SOON_S` twice over."""
+    """Where clients find their server; a silent one is noticed in `silence_s` twice over."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, silence_s: float) -> None:
         self.address = address
+        self._silence_s = silence_s
         self._open_timeout_s: float | None = None
 
     async def connect(self, url: str) -> ClientConnection:
@@ -45,11 +46,11 @@ class Network:
             moved,
             compression=None,
             open_timeout=self._open_timeout_s,
-            ping_interval=SOON_S,
-            ping_timeout=SOON_S,
-            close_timeout=SOON_S,
+            ping_interval=self._silence_s,
+            ping_timeout=self._silence_s,
+            close_timeout=self._silence_s,
         )
-        self._open_timeout_s = SOON_S
+        self._open_timeout_s = self._silence_s
         return socket
 
 
@@ -62,7 +63,7 @@ async def test_a_client_of_a_dead_server_gets_an_error_in_every_place_where_it_w
     tmp_path: Path, blow: signal.Signals
 ) -> None:
     with served_echo(tmp_path) as server:
-        client = client_by(Network(server.address).connect)
+        client = client_by(Network(server.address, SOON_S).connect)
         await client.open()
         events, answers = client.events(), client.responses()
         os.kill(server.process.pid, blow)
@@ -82,7 +83,7 @@ async def test_a_client_of_a_dead_server_gets_an_error_in_every_place_where_it_w
 
 async def test_the_next_server_does_not_know_the_session(tmp_path: Path) -> None:
     with served_echo(tmp_path) as first, served_echo(tmp_path) as second:
-        network = Network(first.address)
+        network = Network(first.address, NOT_SOON_S)
         client = client_by(network.connect)
         await client.open()
         events = client.events()
@@ -97,6 +98,6 @@ async def test_the_next_server_does_not_know_the_session(tmp_path: Path) -> None
 
 async def test_where_nobody_listens_there_is_an_error_at_once() -> None:
     with bind("127.0.0.1", 0) as deaf:
-        network = Network(f"127.0.0.1:{deaf.getsockname()[1]}")
+        network = Network(f"127.0.0.1:{deaf.getsockname()[1]}", NOT_SOON_S)
         with pytest.raises(DuplexConnectionError, match="cannot connect"):
             await client_by(network.connect).open()
