@@ -77,6 +77,8 @@ class FakeSession:
         self.close_reason: str | None = None
         self.released = threading.Event()
         self.pending: asyncio.Queue[DuplexEvent | None] = asyncio.Queue()
+        self._waits = False
+        self._eager: Callable[[], None] | None = None
         self._omni = omni
         self._emit_session(SessionCreated)
         self._emit_session(SessionUpdated)
@@ -109,8 +111,16 @@ class FakeSession:
         return True
 
     async def events(self) -> AsyncIterator[DuplexEvent]:
-        while (event := await self.pending.get()) is not None:
+        while True:
+            self._waits = self.pending.empty()
+            event = await self.pending.get()
+            self._waits = False
+            if event is None:
+                return
             yield event
+
+    def listen(self, eager: Callable[[], None]) -> None:
+        self._eager = eager
 
     def take(self) -> DuplexEvent | None:
         # None ends `events` alone.
@@ -119,6 +129,8 @@ class FakeSession:
             if event is None:
                 self.pending.put_nowait(None)
                 return None
+            if isinstance(event, SessionClosed | SessionExpired):
+                self.pending.put_nowait(None)
             if self.deliverable(event):
                 return event
         return None
@@ -142,7 +154,13 @@ class FakeSession:
         self.released.set()
 
     def emit(self, event: DuplexEvent) -> None:
+        if self._waits:  # asked before `events` wakes up
+            asyncio.get_running_loop().call_soon(self._offer)
         self.pending.put_nowait(event)
+
+    def _offer(self) -> None:
+        if self._waits and self._eager is not None:
+            self._eager()
 
     def _update(self, command: UpdateSession) -> None:
         try:

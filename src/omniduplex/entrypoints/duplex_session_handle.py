@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, cast
 
@@ -256,6 +256,10 @@ class DuplexSessionHandle:
             shown = self._seen(event)
             if shown is not None:
                 yield shown
+
+    def listen(self, eager: Callable[[], None]) -> None:
+        """Call this first for events that come while `events` waits: it may `take` them."""
+        self._link.output.listen(eager)
 
     def take(self) -> DuplexEvent | None:
         """The event that `events` would yield at once, or None; for the same one consumer."""

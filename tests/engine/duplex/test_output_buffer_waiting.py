@@ -69,6 +69,47 @@ def test_a_consumer_is_woken_when_a_burst_is_over() -> None:
     asyncio.run(check())
 
 
+def test_an_eager_listener_takes_first_and_get_has_the_rest() -> None:
+    async def check() -> None:
+        buffer = roomy()
+        taken: list[DuplexEvent | None] = []
+        buffer.listen(lambda: taken.append(buffer.take()))
+        buffer.put(heartbeat("0"))
+        assert await buffer.get() == heartbeat("0")
+        assert taken == []
+
+        consumer = await _waiting(buffer)
+        buffer.put(heartbeat("1"))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert taken == [heartbeat("1")]
+        assert not consumer.done()
+
+        buffer.begin_burst()
+        for name in ("2", "3", "4"):
+            buffer.put(heartbeat(name))
+        buffer.end_burst()
+        assert await consumer == heartbeat("3")
+        assert await buffer.get() == heartbeat("4")
+        assert taken == [heartbeat("1"), heartbeat("2")]
+
+    asyncio.run(check())
+
+
+def test_get_ends_when_an_eager_listener_took_the_end() -> None:
+    async def check() -> None:
+        buffer = roomy()
+        taken: list[DuplexEvent | None] = []
+        buffer.listen(lambda: taken.append(buffer.take()))
+        consumer = await _waiting(buffer)
+        buffer.close(CLOSED)
+        with pytest.raises(EndOfEvents):
+            await consumer
+        assert taken == [CLOSED]
+
+    asyncio.run(check())
+
+
 def test_an_end_inside_a_burst_is_told_at_once() -> None:
     async def check() -> None:
         buffer = roomy()

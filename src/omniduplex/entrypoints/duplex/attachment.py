@@ -89,6 +89,7 @@ class SessionAttachment:
         self._lease = session.lease_generation
         self._control_id: str | None = None
         self._writing = asyncio.Lock()
+        self._last: SessionClosed | SessionExpired | None = None
         self._introduced = asyncio.Event()  # `session.created` and `session.updated` come first
 
     @property
@@ -106,12 +107,13 @@ class SessionAttachment:
     async def pump(self) -> None:
         """Carry the session's events out until its last one, whoever is there to read them."""
         try:
+            self._session.listen(self._put_now)
             async for event in self._session.events():
-                newest = await self._put_all(event)
-                if isinstance(newest, LAST_EVENTS):
-                    self._release(Farewell(None, close_code(newest), newest.reason))
+                await self._put_all(event)
+                if self._last is not None:
                     return
-            raise RuntimeError("the engine ended the session's events without closing it")
+            if self._last is None:
+                raise RuntimeError("the engine ended the session's events without closing it")
         except Exception:
             logger.exception("session %s: its events broke off", self.session_id)
             await self._fail()
@@ -134,24 +136,45 @@ class SessionAttachment:
         async with self._writing:
             await self._write_if_shown(self._place(expiring))
 
-    async def _put_all(self, event: DuplexEvent) -> DuplexEvent:
-        """Write an event and those that are there behind it, at once; returns the last one."""
+    def _put_now(self) -> None:
+        """Write what is there without waking the pump, unless that would have to wait."""
+        socket = self._socket
+        if self._writing.locked() or not (socket is None or socket.flows):
+            return
+        try:
+            texts = self._place_all(self._session.take())
+            if socket is not None and texts:
+                socket.write_now(texts)
+        except ClientGone as gone:
+            if socket is not None:
+                self._lost(socket, gone)
+        except Exception:
+            logger.exception("session %s: its events broke off", self.session_id)
+            self._spawn(self._fail(), f"fail {self.session_id}")
+        self._end_if_over()
+
+    async def _put_all(self, event: DuplexEvent) -> None:
+        """Write an event and those that are there behind it, at once."""
         async with self._writing:
             await self._flowing()
-            texts: list[str] = []
-            size = 0
-            following = event if self._session.deliverable(event) else self._session.take()
-            while following is not None:
-                event = following
-                text = self._place(event)
-                if text is not None:
-                    texts.append(text)
-                    size += len(text)
-                # What is not taken yet can still be taken back by a cancel.
-                is_last = isinstance(event, LAST_EVENTS)
-                following = None if is_last or self._is_full(size) else self._session.take()
-            await self._write(texts)
-        return event
+            await self._write(
+                self._place_all(event if self._session.deliverable(event) else self._session.take())
+            )
+            self._end_if_over()
+
+    def _place_all(self, event: DuplexEvent | None) -> list[str]:
+        """Give an event and those behind it their numbers; the texts that the dialect shows."""
+        texts: list[str] = []
+        size = 0
+        while event is not None:
+            text = self._place(event)
+            if text is not None:
+                texts.append(text)
+                size += len(text)
+            # What is not taken yet can still be taken back by a cancel.
+            is_enough = self._last is not None or self._is_full(size)
+            event = None if is_enough else self._session.take()
+        return texts
 
     def _is_full(self, size: int) -> bool:
         socket = self._socket
@@ -163,7 +186,13 @@ class SessionAttachment:
             return self._log.append(self._credentialed(event), kept=event)
         if isinstance(event, SessionUpdated):
             self._introduced.set()
+        elif isinstance(event, LAST_EVENTS):
+            self._last = event
         return self._log.append(event)
+
+    def _end_if_over(self) -> None:
+        if self._last is not None:
+            self._release(Farewell(None, close_code(self._last), self._last.reason))
 
     async def _flowing(self) -> None:
         """Wait until the connection, if there is one, takes what is written."""

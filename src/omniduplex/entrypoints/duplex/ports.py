@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from omniduplex.config.pipeline import PipelineConfig
@@ -33,6 +33,9 @@ class ServedSession(Protocol):
 
     def events(self) -> AsyncIterator[DuplexEvent]:
         """Yield `session.created` first; ends after `session.closed` or `session.expired`."""
+
+    def listen(self, eager: Callable[[], None]) -> None:
+        """Call this first for events that come while `events` waits: it may `take` them."""
 
     def take(self) -> DuplexEvent | None:
         """Take the event that `events` would yield at once; it is deliverable now."""

@@ -121,9 +121,18 @@ class ClientSocket:
             return
         if not self._frames.flows:
             await self._in_time(self._frames.flowing)
+        self._send(self._frames, texts)
+
+    def write_now(self, texts: Sequence[str]) -> None:
+        """Send rendered events while it `flows`; raises as `write`."""
+        if self._frames is None:
+            raise RuntimeError("this server takes one event at a time")
+        self._send(self._frames, texts)
+
+    def _send(self, frames: TextFrames, texts: Sequence[str]) -> None:
         self._refuse_if_given_up()
         try:
-            self._frames.send_texts(texts)
+            frames.send_texts(texts)
         except OSError as error:
             raise ClientGone(1006, str(error)) from None
 
