@@ -12,7 +12,7 @@ import msgspec
 
 from omniduplex.benchmarks.frames import APPEND_BYTES, FRAME_MS, FRAME_S, Frames
 from omniduplex.benchmarks.machine import Machine
-from omniduplex.benchmarks.overhead import LONG_TEXT
+from omniduplex.benchmarks.overhead import LONG_TEXT, OPEN_MICROPHONE
 from omniduplex.benchmarks.summary import Summary, summarise
 from omniduplex.clients import (
     Clock,
@@ -20,11 +20,9 @@ from omniduplex.clients import (
     DuplexConnectionError,
     DuplexProtocolError,
     ServerEvent,
-    SessionConfig,
 )
 from omniduplex.protocol.duplex import (
     AudioDelta,
-    AudioFormat,
     BargeIn,
     ContentPart,
     ErrorEvent,
@@ -131,11 +129,7 @@ class CancelCaller:
             url,
             model=model,
             clock=clock,
-            config=SessionConfig(
-                input_audio=AudioFormat(rate_hz=16_000),
-                auto_response=False,
-                overlap_policy="listen_only",
-            ),
+            config=OPEN_MICROPHONE,
         )
 
     async def run(self, cancels: int, offset_s: float, all_speak: asyncio.Barrier) -> None:

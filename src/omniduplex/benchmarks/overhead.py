@@ -19,11 +19,21 @@ from omniduplex.protocol.duplex import (
     ErrorEvent,
     ItemInput,
     ResponseDone,
+    TurnDetectionPatch,
 )
 
 # Echo answers a text with 400 ms a word, ten seconds at most.
 LONG_TEXT = " ".join(["again"] * 25)
 WARM_UP_S = 2.0
+# The ear ends turns, so that a frame over an answer is heard and not told of; no turn is answered.
+OPEN_MICROPHONE = SessionConfig(
+    input_audio=AudioFormat(rate_hz=16_000),
+    auto_response=False,
+    overlap_policy="listen_only",
+    turn_detection=TurnDetectionPatch(
+        type="server_vad", create_response=False, interrupt_response=False
+    ),
+)
 ORIGINS = {
     "cpu_us_per_pair": "user + system time of the server process and its children, less that of"
     " the same server idle for as long; per frame answered",
@@ -80,11 +90,7 @@ class EchoCaller:
             url,
             model=model,
             clock=clock,
-            config=SessionConfig(
-                input_audio=AudioFormat(rate_hz=16_000),
-                auto_response=False,
-                overlap_policy="listen_only",
-            ),
+            config=OPEN_MICROPHONE,
         )
 
     async def run(self, offset_s: float) -> None:
