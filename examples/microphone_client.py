@@ -115,9 +115,11 @@ class Device:
         with self._lock:
             pcm = bytes(self._queued[: len(block)])
             del self._queued[: len(pcm)]
-            self._given_ms += duration_ms(LOUDSPEAKER, len(pcm))
-            sounded_at = when.outputBufferDacTime + duration_ms(LOUDSPEAKER, len(block)) / 1000
-            self._sounding.append((sounded_at, self._given_ms))
+            if pcm:
+                length_ms = duration_ms(LOUDSPEAKER, len(pcm))
+                self._given_ms += length_ms
+                sounded_at = when.outputBufferDacTime + length_ms / 1000
+                self._sounding.append((sounded_at, self._given_ms))
         block[:] = pcm.ljust(len(block), b"\0")
 
 
