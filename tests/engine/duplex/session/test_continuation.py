@@ -161,6 +161,7 @@ def test_a_model_that_answers_by_itself_is_made_to_listen_and_then_ended(
         "ItemDone",
         "ResponseDone",
         "RateLimitsUpdated",
+        "OutputStopped",
     ]
     decision = driver.last(ListenDecision)
     facts = decision.response.metadata

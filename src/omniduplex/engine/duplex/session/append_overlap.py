@@ -54,7 +54,10 @@ class AppendOverlap:
         """Whether an answer is being made, or played to a client that has to report it."""
         if self._output.active is not None:
             return True
-        return self._core.config.playback_commit_policy == "ack_only" and self._output.playing
+        return (
+            self._core.config.playback_commit_policy == "ack_only"
+            and self._output.playout.playing is not None
+        )
 
     @property
     def protects_answer(self) -> bool:
@@ -117,7 +120,7 @@ class AppendOverlap:
 
     def _judges(self, view: AppendView) -> bool:
         config = self._core.config
-        if not self.in_progress and not (view.asks_barge_in and self._output.playing):
+        if not self.in_progress and not (view.asks_barge_in and self._output.playout.playing):
             return False
         if config.auto_response:
             interrupts = view.policy == "barge_in_on_speech" or view.asks_barge_in

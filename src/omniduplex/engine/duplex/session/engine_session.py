@@ -347,7 +347,7 @@ class DuplexEngineSession:
         lost_response = active is not None or overflow.ending is not None
         self._core.emit_error(DuplexError(code, "the client reads its events too slowly"))
         if overflow.ending is not None:
-            self._output.undo(overflow.ending)
+            self._output.playout.undo(overflow.ending)
         if active is not None:
             announced = active.response_id not in overflow.unannounced
             self._output.give_up(active, code, announced=announced)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
 from msgspec import UnsetType
 
-from omniduplex.engine.conversation.history import answer_item_id
 from omniduplex.engine.conversation.response_options import Wanted
 from omniduplex.engine.duplex.contracts import StageWork
 from omniduplex.engine.duplex.model_events import (
@@ -22,11 +20,10 @@ from omniduplex.engine.duplex.model_events import (
 )
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.drafts import Drafts
-from omniduplex.engine.duplex.session.effects import DropQueuedAudio
-from omniduplex.engine.duplex.session.endings import failure_details
 from omniduplex.engine.duplex.session.listening import tell_listening
 from omniduplex.engine.duplex.session.offers import check_there_is_speech
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
+from omniduplex.engine.duplex.session.playout import Playout
 from omniduplex.engine.duplex.session.prompts import build_prompt
 from omniduplex.engine.duplex.session.response import Response
 from omniduplex.protocol.duplex import (
@@ -35,7 +32,6 @@ from omniduplex.protocol.duplex import (
     CreateResponse,
     DuplexError,
     OutputCleared,
-    ResponseDone,
     ResponseOptions,
 )
 
@@ -51,6 +47,7 @@ class OutputLane:
     def __init__(self, core: SessionCore) -> None:
         self._core = core
         self.active: Response | None = None
+        self.playout = Playout(core)
         self.on_over: OnOver = lambda completed: None
         """Told when a response is over, before another one starts."""
         self._drafts = Drafts(core, lambda key, words: self._plan(key, self._usual(), words))
@@ -97,16 +94,10 @@ class OutputLane:
         return self._core.wanted(NO_OPTIONS)
 
     @property
-    def playing(self) -> bool:
-        """Whether the newest response is still played, as far as the ledger can tell."""
-        record = self._core.playback.latest
-        return record is not None and self._core.playback.playing(record, self._core.now)
-
-    @property
     def interruptible(self) -> bool:
         """Whether speech may stop what is being said, or played."""
-        record = self._core.playback.latest
-        return record is None or record.interruptible or not (self.active or self.playing)
+        record = self.active.record if self.active else self.playout.playing
+        return record is None or record.interruptible
 
     @property
     def busy(self) -> bool:
@@ -261,7 +252,7 @@ class OutputLane:
         self._core.run(self._core.model.plan_cancel(self._core.fence, response.key))
         tell_listening(self._core, "continuation_limit", ends=response.response_id)
         response.finish("completed", committed=False)
-        self._forget(response.response_id)
+        self.playout.strike_out(response.response_id)
         self.on_over(True)
         self._start_deferred()
 
@@ -277,37 +268,15 @@ class OutputLane:
         self._awaited.clear()
         self._core.turn_state = "idle"
         if announced:
-            self._core.effects.append(DropQueuedAudio(response.response_id))
-            self._silence(response.response_id)
+            self.playout.silence(response.response_id)
             response.finish("failed", code)
-        self._forget(response.response_id)
+        self.playout.forget(response.response_id)
         self.on_over(False)
 
     def give_up(self, response: Response, code: str, *, announced: bool) -> None:
         """The active response cannot be delivered: the model shall stop with it."""
         self._core.run(self._core.model.plan_cancel(self._core.fence, response.key))
         self.end_failed(response, code, announced=announced)
-
-    def undo(self, ending: ResponseDone) -> None:
-        """An ending that could not be queued becomes a failure with its identity and output."""
-        code = "output_backpressure"
-        details = failure_details(code)
-        response = msgspec.structs.replace(ending.response, status="failed", status_details=details)
-        if not isinstance(response.facts, UnsetType):
-            facts = msgspec.structs.replace(response.facts, committed=False, reason=code)
-            response = msgspec.structs.replace(response, facts=facts)
-        self._core.effects.append(DropQueuedAudio(ending.response_id))
-        self._silence(ending.response_id)
-        self._core.emit(ResponseDone(response_id=ending.response_id, response=response))
-        self._core.emit_rate_limits()
-        self._forget(ending.response_id)
-
-    def _forget(self, response_id: str) -> None:
-        item_id = answer_item_id(response_id)
-        if item_id in self._core.history:
-            self._core.history.remove(item_id)
-        self._core.playback.forget(response_id)
-        self._core.loudspeaker.clear(response_id)
 
     # -- stopping ---------------------------------------------------------------------------
 
@@ -323,31 +292,14 @@ class OutputLane:
         self._awaited.clear()
         self._core.playback.interrupt(response.record, self._core.now)
         self._core.run(self._core.model.plan_cancel(self._core.fence, response.key))
-        self._core.effects.append(DropQueuedAudio(response.response_id))
-        self._silence(response.response_id, announce=announce_clear)
+        self.playout.silence(response.response_id, announce=announce_clear)
         response.finish("cancelled", reason)
         self.on_over(False)
         return True
 
     def cut_playback(self) -> PlaybackRecord | None:
-        """The user talks over a finished answer that is still playing: nothing more is heard."""
-        record = self._core.playback.latest
-        if record is None or not self._core.playback.playing(record, self._core.now):
-            return None
-        self._core.playback.interrupt(record, self._core.now)
-        self._core.history.touch()
-        self._core.effects.append(DropQueuedAudio(record.response_id))
-        self._silence(record.response_id, announce=True)
-        return record
-
-    def _silence(self, response_id: str, *, announce: bool = False) -> None:
-        """Nothing more of a response is played.
-
-        The contract tells of it where it was asked for (section 7.4), the OpenAI API always.
-        """
-        played = self._core.loudspeaker.clear(response_id)
-        if announce or (played and self._core.config.dialect.is_openai):
-            self._core.emit(OutputCleared(response_id=response_id))
+        """Stop what is still played of an answer that is whole; None when nothing was."""
+        return self.playout.cut()
 
     def cancel_command(self, command: CancelResponse) -> None:
         """`response.cancel`; buffered input stays.

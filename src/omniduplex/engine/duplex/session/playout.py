@@ -1,0 +1,72 @@
+"""What was made of an answer and is on its way to the user's ear: stopped there, or forgotten."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UnsetType
+
+from omniduplex.engine.conversation.history import answer_item_id
+from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.effects import DropQueuedAudio
+from omniduplex.engine.duplex.session.endings import failure_details
+from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
+from omniduplex.protocol.duplex import OutputCleared, ResponseDone
+
+
+class Playout:
+    """The sound of responses, made or whole, behind the one that makes them."""
+
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
+
+    @property
+    def playing(self) -> PlaybackRecord | None:
+        """The newest response while it is played, as far as the ledger can tell."""
+        record = self._core.playback.latest
+        if record is None or not self._core.playback.playing(record, self._core.now):
+            return None
+        return record
+
+    def cut(self) -> PlaybackRecord | None:
+        """The user talks over a finished answer that is still playing: nothing more is heard."""
+        record = self.playing
+        if record is not None:
+            self._core.playback.interrupt(record, self._core.now)
+            self._core.history.touch()
+            self.silence(record.response_id, announce=True)
+        return record
+
+    def silence(self, response_id: str, *, announce: bool = False) -> None:
+        """Nothing more of a response is played.
+
+        The contract tells of it where it was asked for (section 7.4), the OpenAI API always.
+        """
+        self._core.effects.append(DropQueuedAudio(response_id))
+        played = self._core.loudspeaker.clear(response_id)
+        if announce or (played and self._core.config.dialect.is_openai):
+            self._core.emit(OutputCleared(response_id=response_id))
+
+    def forget(self, response_id: str) -> None:
+        """Nothing of a response was ever said."""
+        self.strike_out(response_id)
+        self._core.playback.forget(response_id)
+        self._core.loudspeaker.clear(response_id)
+
+    def strike_out(self, response_id: str) -> None:
+        """What a response said is no part of the conversation."""
+        item_id = answer_item_id(response_id)
+        if item_id in self._core.history:
+            self._core.history.remove(item_id)
+
+    def undo(self, ending: ResponseDone) -> None:
+        """An ending that could not be queued becomes a failure with its identity and output."""
+        code = "output_backpressure"
+        details = failure_details(code)
+        response = msgspec.structs.replace(ending.response, status="failed", status_details=details)
+        if not isinstance(response.facts, UnsetType):
+            facts = msgspec.structs.replace(response.facts, committed=False, reason=code)
+            response = msgspec.structs.replace(response, facts=facts)
+        self.silence(ending.response_id)
+        self._core.emit(ResponseDone(response_id=ending.response_id, response=response))
+        self._core.emit_rate_limits()
+        self.forget(ending.response_id)
