@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
+from msgspec import structs
 from tests.clients.scripted import MODEL, Peer, WebSocketPeer, serve_peer
 
 from omniduplex.benchmarks.turns.duplex_line import RATE_HZ, DuplexLine, line_event
@@ -19,8 +20,10 @@ from omniduplex.protocol.duplex import (
     ErrorEvent,
     OutputCleared,
     OverlapDecision,
+    OverlapMetadata,
     ResponseDone,
     ResponseStatus,
+    SpeechStopped,
     TranscriptDelta,
     TranscriptionCompleted,
 )
@@ -56,10 +59,16 @@ def test_decisions_what_was_heard_and_errors_are_told() -> None:
         session_id="s", epoch=0, policy="listen_only", action="listen", reason="policy"
     )
     assert line_event(decision).note == "listen: policy"
-    heard = TranscriptionCompleted(
+    heard = OverlapMetadata(overlap_speech_ms=320.0)
+    assert line_event(structs.replace(decision, metadata=heard)).interrupted_after_ms is None
+    barge_in = structs.replace(decision, action="barge_in", metadata=heard)
+    assert line_event(barge_in).interrupted_after_ms == 320
+    stopped = SpeechStopped(audio_end_ms=2400, item_id="i")
+    assert line_event(stopped).audio_ms == 2400
+    words = TranscriptionCompleted(
         item_id="i", transcript="Wait, stop.", usage=DurationUsage(seconds=1.5)
     )
-    assert line_event(heard).note == "Wait, stop."
+    assert line_event(words).note == "Wait, stop."
     error = ErrorEvent(error=ErrorDetails(type="server", code="oops", message="it broke"))
     assert line_event(error).error == "oops: it broke"
 

@@ -102,6 +102,8 @@ class Conversation:
                     type=event.type,
                     response_id=event.response_id,
                     note=event.note or event.error or "",
+                    audio_ms=event.audio_ms,
+                    interrupted_after_ms=event.interrupted_after_ms,
                 )
             )
         if event.silences:

@@ -18,6 +18,7 @@ from omniduplex.protocol.duplex import (
     OutputCleared,
     OverlapDecision,
     ResponseDone,
+    SpeechStopped,
     TranscriptDelta,
     TranscriptionCompleted,
     TurnDetectionPatch,
@@ -97,10 +98,29 @@ def line_event(event: ServerEvent) -> LineEvent:
             )
         case OutputCleared():
             return LineEvent(type=kind, response_id=event.response_id, silences=True)
-        case OverlapDecision():
-            return LineEvent(type=kind, note=f"{event.action}: {event.reason}")
-        case TranscriptionCompleted():
-            return LineEvent(type=kind, note=event.transcript)
         case ErrorEvent():
             return LineEvent(type=kind, error=f"{event.error.code}: {event.error.message}")
+    return _of_the_user(event)
+
+
+def _of_the_user(event: ServerEvent) -> LineEvent:
+    kind = wire_type(event)
+    match event:
+        case OverlapDecision():
+            return LineEvent(
+                type=kind,
+                note=f"{event.action}: {event.reason}",
+                interrupted_after_ms=_interrupted_after_ms(event),
+            )
+        case SpeechStopped():
+            return LineEvent(type=kind, audio_ms=event.audio_end_ms)
+        case TranscriptionCompleted():
+            return LineEvent(type=kind, note=event.transcript)
     return LineEvent(type=kind)
+
+
+def _interrupted_after_ms(event: OverlapDecision) -> float | None:
+    if event.action != "barge_in" or isinstance(event.metadata, msgspec.UnsetType):
+        return None
+    heard_ms = event.metadata.overlap_speech_ms
+    return None if isinstance(heard_ms, msgspec.UnsetType) else heard_ms

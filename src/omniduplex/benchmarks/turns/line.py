@@ -28,6 +28,10 @@ class LineEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The player stops: this response, or all when it names none."""
     note: str = ""
     """What a reader of the report wants to know of it."""
+    audio_ms: float | None = None
+    """Up to where in the audio the server decided this."""
+    interrupted_after_ms: float | None = None
+    """The speech it had heard when it took an overlap for an interruption."""
     error: str | None = None
 
 

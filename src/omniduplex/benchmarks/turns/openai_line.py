@@ -20,6 +20,7 @@ AUDIO_DELTAS = ("response.output_audio.delta", "response.audio.delta")
 TRANSCRIPT_DELTAS = ("response.output_audio_transcript.delta", "response.audio_transcript.delta")
 TRANSCRIBED = "conversation.item.input_audio_transcription.completed"
 SPEECH_STARTED = "input_audio_buffer.speech_started"
+SPEECH_STOPPED = "input_audio_buffer.speech_stopped"
 
 
 class _Response(msgspec.Struct, frozen=True):
@@ -40,6 +41,7 @@ class WireEvent(msgspec.Struct, frozen=True):
     item_id: str | None = None
     delta: str | None = None
     transcript: str | None = None
+    audio_end_ms: float | None = None
     response: _Response | None = None
     error: _Error | None = None
 
@@ -156,4 +158,6 @@ def line_event(event: WireEvent, *, clears: bool) -> LineEvent:
         return LineEvent(type=kind, error=f"{event.error.code}: {event.error.message}")
     if kind == TRANSCRIBED:
         return LineEvent(type=kind, note=event.transcript or "")
+    if kind == SPEECH_STOPPED:
+        return LineEvent(type=kind, audio_ms=event.audio_end_ms)
     return LineEvent(type=kind, silences=clears and kind == SPEECH_STARTED)

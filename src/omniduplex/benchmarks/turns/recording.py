@@ -28,6 +28,9 @@ class TimedEvent(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     response_id: str | None = None
     note: str = ""
+    audio_ms: float | None = None
+    interrupted_after_ms: float | None = None
+    """These are as in `LineEvent`."""
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,12 @@ from omniduplex.benchmarks.turns.full_duplex_bench import (
 from omniduplex.benchmarks.turns.line import Dialect
 from omniduplex.benchmarks.turns.recording import Recording, TimedEvent
 from omniduplex.benchmarks.turns.spans import Timeline
+from omniduplex.benchmarks.turns.stream_time import (
+    StreamFindings,
+    StreamPanel,
+    stream_findings,
+    stream_panel,
+)
 from omniduplex.benchmarks.turns.tau_voice import TauEvent, TauPanel, tau_events, tau_panel
 
 
@@ -44,6 +50,7 @@ class Panels(msgspec.Struct, frozen=True, kw_only=True):
     exact: ExactPanel
     tau_voice: TauPanel
     full_duplex_bench: FdbPanel
+    stream_time: StreamPanel
 
 
 class ConversationReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +70,7 @@ class ConversationReport(msgspec.Struct, frozen=True, kw_only=True):
     exact: Findings
     tau_voice: tuple[TauEvent, ...]
     full_duplex_bench: FdbFindings
+    stream_time: StreamFindings
     events: tuple[TimedEvent, ...]
 
 
@@ -85,7 +93,7 @@ def report_conversation(
 ) -> ConversationReport:
     """Measure one conversation."""
     timeline = recording.timeline()
-    track = recording.agent
+    track, exact = recording.agent, find(timeline)
     return ConversationReport(
         scenario=scenario,
         voice=voice,
@@ -97,9 +105,10 @@ def report_conversation(
         underruns=track.underruns,
         underrun_ms=track.underrun_samples / recording.rate_hz * 1000,
         latest_chunk_ms=recording.latest_chunk_ms,
-        exact=find(timeline),
+        exact=exact,
         tau_voice=tuple(tau_events(timeline)),
         full_duplex_bench=fdb_findings(timeline),
+        stream_time=stream_findings(timeline, exact, recording.events),
         events=recording.events,
     )
 
@@ -110,6 +119,7 @@ def panels(conversations: Sequence[ConversationReport]) -> Panels:
         exact=exact_panel([one.exact for one in conversations]),
         tau_voice=tau_panel([event for one in conversations for event in one.tau_voice]),
         full_duplex_bench=fdb_panel([one.full_duplex_bench for one in conversations]),
+        stream_time=stream_panel([one.stream_time for one in conversations]),
     )
 
 

@@ -12,6 +12,7 @@ from omniduplex.benchmarks.summary import Summary
 from omniduplex.benchmarks.turns.exact import Rate
 from omniduplex.benchmarks.turns.report import ConversationReport, Panels, TurnsReport
 from omniduplex.benchmarks.turns.spans import Kind
+from omniduplex.benchmarks.turns.stream_time import StreamPanel
 
 
 class Row(NamedTuple):
@@ -187,6 +188,25 @@ FDB = (
 )
 
 
+def _stream_row(name: str, read: Callable[[StreamPanel], Summary | None], share: str) -> Row:
+    return Row(
+        f"{name} {share}",
+        lambda p: getattr(read(p.stream_time), share, None),
+        lambda p: _count(read(p.stream_time)),
+        "{:.0f} ms",
+    )
+
+
+STREAM = tuple(
+    _stream_row(name, read, share)
+    for name, read in (
+        ("silence heard before a turn is over", lambda panel: panel.hold_ms),
+        ("speech heard before an interruption is one", lambda panel: panel.overlap_ms),
+    )
+    for share in ("p50", "p95")
+)
+
+
 def show_conversation(console: Console, one: ConversationReport) -> None:
     """One line for a conversation that is over."""
     spoken = f"{len(one.timeline.agent)} agent spans in {one.timeline.length_s:.1f} s"
@@ -200,7 +220,12 @@ def show_turns(console: Console, report: TurnsReport) -> None:
     """The totals, three tables of them, and what they were measured on."""
     asked = report.parameters
     title = f"turns: {asked.model}, {asked.policy}, {asked.vad}, {asked.dialect}"
-    for name, rows in ((title, EXACT), ("tau-voice", TAU), ("Full-Duplex-Bench v1", FDB)):
+    for name, rows in (
+        (title, EXACT),
+        ("by the clock of the audio", STREAM),
+        ("tau-voice", TAU),
+        ("Full-Duplex-Bench v1", FDB),
+    ):
         console.print(_table(name, rows, report.totals))
     console.print(_by_scenario(report))
     before, after = report.machine.load_before[0], report.load_after[0]

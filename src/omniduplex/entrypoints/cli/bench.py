@@ -221,7 +221,14 @@ def turns(
     policy: Annotated[
         str, typer.Option(help="What the session does about overlapping speech.")
     ] = "barge_in_on_speech",
-    vad: Annotated[Vad, typer.Option(help="Who ends a turn.")] = Vad.SERVER,
+    vad: Annotated[
+        Vad | None,
+        typer.Option(
+            "--turn-detection",
+            "--vad",
+            help="Who ends a turn; none: semantic_vad if the embedded model answers.",
+        ),
+    ] = None,
     dialect: Annotated[
         Dialect, typer.Option(help="`openai` talks with any OpenAI Realtime server.")
     ] = Dialect.DUPLEX,
@@ -238,6 +245,8 @@ def turns(
     from omniduplex.benchmarks.server_process import serve
     from omniduplex.benchmarks.turns.command import Choice, measure_turns
 
+    if vad is None:
+        vad = Vad.SEMANTIC if model == LOCAL_MODEL else Vad.SERVER
     choice = Choice(
         model=model,
         dialect=dialect.value,

@@ -146,7 +146,9 @@ def test_sounds_in_silence_are_no_turn() -> None:
     ("level", "brightness", "usual", "is_far"),
     [
         (-34.0, -14.0, -23.0, True),
-        (-30.0, -25.0, -23.0, False),
+        (-30.0, -25.0, -23.0, True),
+        (-30.0, -14.0, -23.0, False),
+        (-28.0, -25.0, -23.0, False),
         (-34.0, -20.0, None, True),
         (-34.0, -14.0, None, False),  # a quiet microphone is no distance
         (-26.0, -20.0, None, False),  # nor is a dull voice

@@ -90,6 +90,8 @@ MANY_WORDS_MS = 500.0
 
 QUIET_DB = 9.0
 """Speech this much below the user's usual level is not meant for us (dB)."""
+DULL_QUIET_DB = 6.0
+"""So much is enough if it sounds dull as well."""
 # Before the user's level is known: who is that far from full scale and sounds that dull (power
 # from 1 to 4 kHz over that below) speaks from the next room. Voices near a microphone are
 # brighter, or louder, or both.
@@ -193,11 +195,11 @@ def why_not_a_turn(view: OverlapView) -> str | None:
 def _is_far(view: OverlapView) -> bool:
     if view.level_dbfs is None:
         return False
+    is_dull = view.brightness_db is not None and view.brightness_db < DULL_DB
     if view.usual_level_dbfs is not None:
-        return view.level_dbfs < view.usual_level_dbfs - QUIET_DB
-    if view.brightness_db is None:
-        return False
-    return view.level_dbfs < FAR_DBFS and view.brightness_db < DULL_DB
+        quieter_db = view.usual_level_dbfs - view.level_dbfs
+        return quieter_db > (DULL_QUIET_DB if is_dull else QUIET_DB)
+    return is_dull and view.level_dbfs < FAR_DBFS
 
 
 def words(transcript: str) -> list[str]:
