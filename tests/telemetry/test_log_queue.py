@@ -32,7 +32,8 @@ class Reader:
 
 
 @pytest.fixture
-def reader() -> Iterator[Reader]:
+def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
+    monkeypatch.setattr("omniduplex.telemetry.log_queue.FLUSH_TIMEOUT_S", TIMEOUT_S)
     reader = Reader()
     yield reader
     reader.may_take.set()

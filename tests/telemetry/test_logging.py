@@ -17,7 +17,8 @@ logger = logging.getLogger("omniduplex.test")
 
 
 @pytest.fixture(autouse=True)
-def _restore_root() -> Iterator[None]:
+def _restore_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("omniduplex.telemetry.log_queue.FLUSH_TIMEOUT_S", 20.0)
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield

@@ -49,7 +49,7 @@ CONFIG_TIMEOUT_S = 10.0
 # Accepted sockets that may be without their first event: each costs some 60 kB.
 MAX_WAITING = 128
 # How long an open waits for the slot of a client that has just left.
-DEPARTURE_TIMEOUT_S = 2.0
+DEPARTURE_TIMEOUT_S = 5.0
 # A client that reads nothing for this long while we write is gone.
 SEND_TIMEOUT_S = 30.0
 # How long the connections of a stopped server get for their last frames.
