@@ -36,6 +36,20 @@ class NewItem:
     item: Item
     sounds: dict[int, bytes] = field(default_factory=dict)
 
+    def apart(self) -> tuple[NewItem, Item | None]:
+        """What is said, and an item `<id>_image` of what is shown beside it (section 7.6)."""
+        parts = list(enumerate(self.item.content or ()))
+        said = [(index, part) for index, part in parts if part.type != "input_image"]
+        if not self.sounds or len(said) == len(parts):
+            return self, None
+        shown = tuple(part for _, part in parts if part.type == "input_image")
+        places = {index: place for place, (index, _) in enumerate(said)}
+        alone = NewItem(
+            msgspec.structs.replace(self.item, content=tuple(part for _, part in said)),
+            {places[index]: audio for index, audio in self.sounds.items()},
+        )
+        return alone, msgspec.structs.replace(self.item, id=f"{self.item.id}_image", content=shown)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemReader:

@@ -8,6 +8,7 @@ from tests.engine.duplex.session.conftest import OpenSession
 from tests.engine.duplex.session.driver import BY_HAND, SessionDriver, loud
 from tests.engine.duplex.session.scripted_model import ScriptedPlugin
 
+from omniduplex.engine.duplex.model_events import UserTranscript
 from omniduplex.protocol.duplex import (
     AudioDelta,
     AudioFormat,
@@ -15,6 +16,7 @@ from omniduplex.protocol.duplex import (
     CreateItem,
     CreateResponse,
     Dialect,
+    ItemAdded,
     ItemInput,
     RateLimitsUpdated,
     ResponseCreated,
@@ -309,6 +311,39 @@ def test_a_conversation_holds_so_many_images() -> None:
     driver.send(picture(count=3))
     driver.send(ASK)
     assert [len(message.images) for message in driver.prompts[-1].messages] == [5, 3]
+
+
+def said_and_shown() -> CreateItem:
+    shown = ContentPart(type="input_image", image_url=IMAGE)
+    said = ContentPart(type="input_audio", audio=loud(100))
+    written = ContentPart(type="input_text", text="Look:")
+    return CreateItem(item=ItemInput(id="mine", content=(shown, written, said)), event_id="e1")
+
+
+def test_what_is_shown_beside_what_is_said_is_an_item_of_its_own() -> None:
+    driver = seeing()
+    driver.send(said_and_shown())
+    ids = [event.item.id for event in driver.of(ItemAdded)]
+    assert ids == ["mine", "mine_image"]
+    (recognised,) = driver.model.recognising
+    assert recognised[:2] == ("mine", 1)
+
+    driver.model_says(UserTranscript("mine", "what is it", 0.1, 1))
+    driver.send(ASK)
+    assert [(m.text, m.images) for m in driver.prompts[-1].messages] == [
+        ("Look: what is it", ()),
+        ("", (IMAGE,)),
+    ]
+    driver.send(CreateItem(item=ItemInput(id="mine_image"), event_id="e2"))
+    assert driver.error().code == "item_create_duplicate_item_id"
+
+
+def test_the_openai_api_keeps_such_an_item_whole() -> None:
+    plugin = ScriptedPlugin()
+    plugin.sees = True
+    driver = SessionDriver(OPENAI, plugin=plugin)
+    driver.send(said_and_shown())
+    assert [event.item.id for event in driver.of(ItemAdded)] == ["mine"]
 
 
 # Limits

@@ -49,9 +49,12 @@ class Conversation:
         """
         core = self._core
         new = core.item_reader().read(command.item, "item", among=core.history)
-        if core.history.is_taken(new.item.id):
-            message = f"the id {new.item.id!r} is taken"
-            raise DuplexError("item_create_duplicate_item_id", message, param="item.id")
+        # The OpenAI API keeps an item as it was sent.
+        new, picture = (new, None) if core.config.dialect.is_openai else new.apart()
+        for item in (new.item, picture):
+            if item is not None and core.history.is_taken(item.id):
+                message = f"the id {item.id!r} is taken"
+                raise DuplexError("item_create_duplicate_item_id", message, param="item.id")
         if new.sounds:
             core.check_room_for_turn()
         previous = core.history.add(HistoryEntry(new.item), command.previous_item_id)
@@ -59,10 +62,15 @@ class Conversation:
             commit_item(core, new.item, previous)
             for index, audio in new.sounds.items():
                 self._audio.recognise(new.item.id, index, audio)
-            return
-        core.emit(ItemAdded(item=new.item, previous_item_id=previous))
-        core.emit(ItemCreated(item=new.item, previous_item_id=previous))
-        core.emit(ItemDone(item=new.item, previous_item_id=previous))
+        else:
+            self._announce(new.item, previous)
+        if picture is not None:
+            self._announce(picture, core.history.add(HistoryEntry(picture), new.item.id))
+
+    def _announce(self, item: Item, previous: str | None) -> None:
+        self._core.emit(ItemAdded(item=item, previous_item_id=previous))
+        self._core.emit(ItemCreated(item=item, previous_item_id=previous))
+        self._core.emit(ItemDone(item=item, previous_item_id=previous))
 
     def converted(self, ready: AudioReady) -> str | None:
         """The audio of an item is converted; its id if its words will never be known."""
