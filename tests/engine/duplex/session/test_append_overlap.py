@@ -32,6 +32,7 @@ from omniduplex.protocol.duplex import (
     ResponseDone,
     ResponseOptions,
     SpeechStopped,
+    TranscriptionCompleted,
 )
 
 AUTO = msgspec.structs.replace(BY_HAND, auto_response=True)
@@ -320,6 +321,21 @@ def test_an_utterance_that_was_announced_ends_with_its_audio(by_hand: SessionDri
 
 
 # Commits over an answer
+
+
+@pytest.mark.parametrize("how", ["over it", "after it", "instead of it"])
+def test_the_words_that_its_client_knows_stay_with_the_audio(
+    by_hand: SessionDriver, how: str
+) -> None:
+    answering(by_hand)
+    by_hand.append(800, transcript="And then")
+    by_hand.append(100, transcript="yeah")  # an acknowledgement, and no part of the turn
+    by_hand.append(800, transcript="he went home?", force_barge_in=how == "instead of it")
+    if how == "after it":
+        by_hand.model_ends()
+    by_hand.send(InputCommit())
+
+    assert by_hand.last(TranscriptionCompleted).transcript == "And then he went home?"
 
 
 @pytest.mark.parametrize("wanted", [True, False])

@@ -146,6 +146,19 @@ def test_an_answer_opens_at_once_and_is_asked_for_when_the_words_are_known(
     by_hand.send(RetrieveItem(item_id="item_1"))
 
 
+def test_a_client_that_knows_the_words_need_not_wait_for_them(by_hand: SessionDriver) -> None:
+    for hint in ("What time", "What time", None, " is it? "):
+        by_hand.append(100, transcript=hint)
+    by_hand.send(InputCommit())
+
+    assert by_hand.kinds() == [*ITEM, *WORDS, "ItemDone", *ANSWER]
+    assert by_hand.last(TranscriptionCompleted).transcript == "What time is it?"
+    assert by_hand.said == [("user", "What time is it?")]
+    assert by_hand.model.commits == ["item_1"]
+    by_hand.transcript("item_1", "Watt I miss it")
+    assert by_hand.events() == []
+
+
 def test_input_commit_may_say_that_it_wants_no_answer(by_hand: SessionDriver) -> None:
     by_hand.append(300)
     by_hand.send(InputCommit(response_create=False))

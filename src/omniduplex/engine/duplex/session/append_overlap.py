@@ -30,6 +30,7 @@ class Sealed(msgspec.Struct, frozen=True):
     """
 
     pcm: bytes = b""
+    words: tuple[str, ...] = ()
     is_ack: bool = False
     is_deferred: bool = False
 
@@ -90,19 +91,26 @@ class AppendOverlap:
         if not self._judges(view):
             before = self._kept.lead_in()
             heard = before + pcm if speech else pcm
-            return Given(heard, speech=speech, force_listen=command.force_listen)
+            words = _words(command)
+            return Given(heard, speech=speech, words=words, force_listen=command.force_listen)
         verdict = self._fitted(judge_append(view))
         self._overlap_ms, self._speaks = verdict.overlap_ms, speech
         self._tell(view, verdict)
         if verdict.action == "barge_in":
             self._strike(_cancel_reason(view))
-            interrupting = self._kept.take() + self._kept.lead_in() + pcm
-            return Given(interrupting, speech=True, force_listen=command.force_listen)
+            kept, words = self._kept.take()
+            return Given(
+                kept + self._kept.lead_in() + pcm,
+                speech=True,
+                words=words + _words(command),
+                force_listen=command.force_listen,
+            )
         if not verdict.buffers:
             return self._not_kept(verdict, pcm, len(command.audio))
         if not verdict.defers:
-            return Given(pcm, speech=speech, force_listen=verdict.force_listen)
-        self._kept.keep(pcm, len(command.audio))
+            words = _words(command)
+            return Given(pcm, speech=speech, words=words, force_listen=verdict.force_listen)
+        self._kept.keep(pcm, len(command.audio), _words(command))
         return Given(silence=len(pcm))
 
     def _not_kept(self, verdict: AppendVerdict, pcm: bytes, wire_bytes: int) -> Given:
@@ -212,7 +220,7 @@ class AppendOverlap:
             self._kept.drop(goes_on=False)
             return Sealed(is_ack=True)
         deferred = over_answer and self._output.active is not None
-        return Sealed(self._kept.take(), is_deferred=deferred)
+        return Sealed(*self._kept.take(), is_deferred=deferred)
 
     def answer_over(self, *, completed: bool) -> Given | None:
         """The answer ended: what was kept is the next turn, or it was an acknowledgement.
@@ -226,7 +234,8 @@ class AppendOverlap:
             return None
         if completed and self._is_ack(overlap_ms):
             return Given(free_bytes=self._kept.drop(goes_on=self._speaks))
-        return Given(self._kept.take(), speech=True)
+        pcm, words = self._kept.take()
+        return Given(pcm, speech=True, words=words)
 
     def _is_ack(self, overlap_ms: float) -> bool:
         """Whether so little speech just acknowledges: an answer without sound yet has none."""
@@ -244,6 +253,11 @@ class AppendOverlap:
         """Open input is dropped."""
         self._overlap_ms = 0.0
         self._kept.drop(goes_on=False)
+
+
+def _words(command: AppendAudio) -> tuple[str, ...]:
+    words = (command.transcript or "").strip()
+    return (words,) if words else ()
 
 
 def _cancel_reason(view: AppendView) -> str:

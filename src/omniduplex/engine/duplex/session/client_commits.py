@@ -43,7 +43,7 @@ class ClientCommits:
         if command.is_speech is False:
             self._appends.forget()
         sealed = self._appends.seal(alone=self._turn.heard.buffered_ms <= 0)
-        self._turn.give(Given(sealed.pcm, speech=True))
+        self._turn.give(Given(sealed.pcm, speech=True, words=sealed.words))
         item_id = self._turn.item_id
         self._turn.fall_silent(0)
         heard = self._turn.over()
@@ -53,7 +53,7 @@ class ClientCommits:
         works = self._core.model.plan_commit(self._core.fence, item_id)
         turn = CommittedTurn(
             item_id=item_id,
-            transcript=None,
+            transcript=heard.transcript,
             audio_ms=heard.buffered_ms,
             overlap_deferred=sealed.is_deferred,
         )

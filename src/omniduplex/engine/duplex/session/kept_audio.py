@@ -12,17 +12,22 @@ PRE_ROLL_MS = 300
 
 @dataclass(slots=True)
 class KeptAudio:
-    """What a later turn begins with: int16 at `rate_hz`, and the `wire_bytes` it came in."""
+    """What a later turn begins with: int16 at `rate_hz`, and the `wire_bytes` it came in.
+
+    `words` are what its client says was spoken in it.
+    """
 
     rate_hz: int
     pcm: bytearray = field(default_factory=bytearray)
+    words: list[str] = field(default_factory=list)
     wire_bytes: int = 0
     _before: bytes = b""
 
-    def keep(self, pcm: bytes, wire_bytes: int) -> None:
+    def keep(self, pcm: bytes, wire_bytes: int, words: tuple[str, ...] = ()) -> None:
         """Speech, behind what was heard right before it."""
         self.pcm += self.lead_in() + pcm
         self.wire_bytes += wire_bytes
+        self.words += words
 
     def heard_before(self, pcm: bytes) -> None:
         """Sound that is no speech, or not yet: only the end of it matters."""
@@ -33,12 +38,13 @@ class KeptAudio:
         before, self._before = self._before, b""
         return before
 
-    def take(self) -> bytes:
+    def take(self) -> tuple[bytes, tuple[str, ...]]:
         """Take all that was kept; its room has to be accounted for elsewhere from now on."""
-        pcm = bytes(self.pcm)
+        pcm, words = bytes(self.pcm), tuple(self.words)
         self.pcm.clear()
+        self.words.clear()
         self.wire_bytes = 0
-        return pcm
+        return pcm, words
 
     def drop(self, *, goes_on: bool) -> int:
         """Forget what was kept; the bytes it came in.
@@ -46,6 +52,6 @@ class KeptAudio:
         If the user `goes_on` speaking, it may be the beginning of more.
         """
         freed = self.wire_bytes
-        pcm = self.take()
+        pcm, _ = self.take()
         self._before = pcm if goes_on else b""
         return freed

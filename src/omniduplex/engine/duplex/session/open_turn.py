@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -14,7 +14,7 @@ from omniduplex.protocol.duplex import SpeechStarted, SpeechStopped
 
 
 class Given(msgspec.Struct, frozen=True):
-    """What the model hears now, and if that is speech of the user's turn.
+    """What the model hears now, and if that is speech of the user's turn, of which `words`.
 
     `silence` in bytes stands for what it does not hear, so that its input clock goes on, and
     `free_bytes` of the room of what came in are not needed any more.
@@ -23,19 +23,29 @@ class Given(msgspec.Struct, frozen=True):
     pcm: bytes = b""
     silence: int = 0
     speech: bool = False
+    words: tuple[str, ...] = ()
     force_listen: bool = False
     free_bytes: int = 0
 
 
 @dataclass(slots=True)
 class Heard:
-    """What is known of one turn; `ignored_ms` of sound over it are no part of it."""
+    """What is known of one turn; `ignored_ms` of sound over it are no part of it.
+
+    `words` are what its client says was spoken, piece by piece.
+    """
 
     item_id: str | None = None
     started: bool = False
     buffered_ms: float = 0.0
     ignored_ms: float = 0.0
     speech: bool = False
+    words: list[str] = field(default_factory=list)
+
+    @property
+    def transcript(self) -> str | None:
+        """What was said, as its client knows it; None when the model is to find out."""
+        return " ".join(self.words) or None
 
 
 class OpenTurn:
@@ -72,6 +82,9 @@ class OpenTurn:
             self._core.run(model.plan_clear(fence))  # the turn begins here, not with that silence
         heard.buffered_ms += self.length_ms(len(given.pcm))
         heard.speech |= given.speech
+        for words in given.words:
+            if words not in heard.words[-1:]:  # a hint may come with each append of its sound
+                heard.words.append(words)
         self._core.run(model.plan_append(fence, given.pcm, force_listen=given.force_listen))
 
     def announce(self, start: UserSpeechStarted) -> None:
