@@ -37,10 +37,10 @@ check: install-dev ## formatting, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# Six minutes: the turns are a few of those that `omniduplex bench turns` has.
+# Seven minutes: the turns are a few of those that `omniduplex bench turns` has.
 bench: install-run assets ## latency, overhead, load and turn taking, as JSON in out/
 	mkdir -p out
-	$(BIN)/omniduplex bench latency --turns "$${BENCH_QUESTIONS:-24}" --json out/latency.json
+	$(BIN)/omniduplex bench latency --turns "$${BENCH_QUESTIONS:-12}" --json out/latency.json
 	$(BIN)/omniduplex bench overhead --json out/overhead.json
 	$(BIN)/omniduplex bench serve --concurrency "$${BENCH_CONCURRENCY:-1,8,32}" \
 		--json out/serve.json
