@@ -421,6 +421,16 @@ def test_an_answer_is_under_way_until_an_acknowledging_client_has_heard_it(
     assert driver.model.heard == loud(800)
 
 
+def test_a_client_that_reports_nothing_any_more_plays_nothing(open_session: OpenSession) -> None:
+    driver = answering(open_session(ACK_ONLY))
+    driver.model_ends()
+    driver.append(800)
+    driver.passes(10_000)
+    driver.append(100)
+    assert driver.model.heard == loud(800) + loud(100)
+    assert len(decisions(driver)) == 1
+
+
 # Whose appends are not judged one by one
 
 

@@ -18,6 +18,8 @@ from omniduplex.engine.duplex.session.overlap_table import (
 )
 from omniduplex.protocol.duplex import AppendAudio, OverlapDecision, OverlapMetadata
 
+REPORT_LATE_S = 5.0
+"""A client that reports nothing for so long after a player without pauses is done plays nothing."""
 IGNORED = frozenset(("client_overlap_action", "client_force_listen"))
 """Why an append is not for us, by its client's word."""
 
@@ -55,10 +57,10 @@ class AppendOverlap:
         """Whether an answer is being made, or played to a client that has to report it."""
         if self._output.active is not None:
             return True
-        return (
-            self._core.config.playback_commit_policy == "ack_only"
-            and self._output.playout.playing is not None
-        )
+        record = self._output.playout.playing
+        if record is None or self._core.config.playback_commit_policy != "ack_only":
+            return False
+        return self._core.now < record.finish_at + REPORT_LATE_S
 
     @property
     def protects_answer(self) -> bool:
