@@ -14,8 +14,8 @@ from tests.reliability.served_echo import PATH, converse, leave, served_echo
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
-APPENDS = 20_000
-TURNS = 20
+APPENDS = 8_000
+TURNS = 10
 MIB = 1024 * 1024
 MAX_GROWTH_BYTES = 4 * MIB
 ONE_BYTE = base64.b64encode(b"\1").decode()

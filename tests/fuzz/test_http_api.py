@@ -9,9 +9,9 @@ import pytest
 from tests.fuzz.http_api import probe
 from tests.fuzz.served import served_echo
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
-EXAMPLES = 20
+EXAMPLES = 10
 WITHOUT_A_KEY = {"GET /health", "GET /metrics", "GET /v1/models", "GET /v1/models/{model}"}
 
 
