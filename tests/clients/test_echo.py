@@ -19,6 +19,7 @@ from omniduplex.clients.duplex import (
     acknowledge_collected_playback,
 )
 from omniduplex.clients.echo import create_duplex_session_config
+from omniduplex.clients.stage_timing import reported_request_metrics
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.protocol.duplex import PlaybackAcknowledged, ResponseDone
 
@@ -94,6 +95,25 @@ async def test_what_was_heard_is_acknowledged(talker: DuplexClientBase) -> None:
     facts = (await acknowledged).event
     assert facts.item_id == f"item_{name}"
     assert facts.played_ms == int(collector.audio_ms(name)) > 0
+
+
+async def test_an_answer_tells_how_soon_it_came(talker: DuplexClientBase) -> None:
+    collector = EventCollector()
+    finished = talker.wait_for(ResponseDone, timeout_s=20)
+    events = talker.events()
+    await talker.stream_pcm(tone(800), chunk_ms=80)
+    await talker.commit(create_response=True)
+    await finished
+    for event in events.drain():
+        collector.add(event)
+
+    metrics = collector.timing_summary(after_s=0.0)["request_metrics"]
+    assert metrics["measurement_origin"] == {"ttft": "response.created", "ttfp": "response.created"}
+    reported = reported_request_metrics(collector.events)
+    assert reported["source"] == "server_monotonic"
+    assert (metrics["ttft_ms"], metrics["ttfp_ms"]) == (reported["ttft_ms"], reported["ttfp_ms"])
+    assert 0 <= reported["ttfp_ms"] <= reported["audio_generation_ms"]
+    assert reported["audio_duration_ms"] == pytest.approx(metrics["audio_duration_ms"], abs=0.1)
 
 
 async def test_a_refusal_names_the_command(talker: DuplexClientBase) -> None:

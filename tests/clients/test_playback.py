@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.clients.scripted import MODEL, InlinePeer, Peer, VirtualClock, audio, created, done
 
 from omniduplex.clients.duplex import (
@@ -277,3 +279,54 @@ async def test_b15_a_drain_is_heard_and_no_longer_than_it_may_be(
         player.feed(audio("two", SECOND))
         clock.advance(0.97)
         assert player.cut() == [("two", "item_two", 1000)]
+
+
+class Deck:
+    """A loudspeaker under a test's thumb: it plays as much as it is told to, and drains 20 ms."""
+
+    def __init__(self) -> None:
+        self.queued_ms = self.heard_ms = 0.0
+
+    def play(self, pcm: bytes, _: AudioFormat) -> None:
+        self.queued_ms += len(pcm) / 48
+
+    def position_ms(self) -> float:
+        return self.heard_ms
+
+    def stop(self) -> float:
+        self.queued_ms = min(self.queued_ms, self.heard_ms + 20)
+        return self.queued_ms
+
+    def turn(self, ms: int) -> None:
+        self.heard_ms = min(self.queued_ms, self.heard_ms + ms)
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["feed", "turn", "cut", "cut all"]), st.integers(1, 300))
+)
+
+
+@given(steps=STEPS)
+def test_what_was_heard_of_all_answers_is_what_has_sounded(
+    steps: list[tuple[str, int]],
+) -> None:
+    deck = Deck()
+    client = InlineDuplexClient(InlinePeer(Peer()), model=MODEL)
+    tracker = PlaybackTracker(client, play=deck.play, position_ms=deck.position_ms, stop=deck.stop)
+    names = ["0"]
+    for step, ms in steps:
+        match step:
+            case "feed":
+                tracker.feed(audio(names[-1], bytes(48 * ms)))
+            case "turn":
+                deck.turn(ms)
+            case "cut":
+                tracker.cut(names[-1])
+                names.append(str(len(names)))
+            case "cut all":
+                tracker.cut()
+                names.append(str(len(names)))
+        assert tracker.idle == (deck.heard_ms == deck.queued_ms)
+    deck.turn(10_000)
+
+    assert sum(map(tracker.played_ms, names)) == round(deck.queued_ms)
