@@ -128,6 +128,7 @@ def wire_page() -> str:
         *(part for event in events for part in _event(event)),
         "## Session fields of a client",
         *_object(SessionPatch),
+        "A key of another name is ignored; inside `turn_detection` it is refused.",
         "## Session object",
         *_object(DuplexSessionObject),
         "## Capabilities",

@@ -22,11 +22,13 @@ from omniduplex.protocol.duplex import (
     AppendAudio,
     Dialect,
     DuplexCommand,
+    DuplexError,
     DuplexEvent,
     Heartbeat,
     RetrieveItem,
     SessionClosed,
     SessionPatch,
+    decode_command,
     project,
 )
 
@@ -83,3 +85,13 @@ def test_the_close_codes_are_those_of_the_server() -> None:
     told = {(ending.close_code, ending.reason) for ending in ENDINGS}
     assert {*zip(closed, (SHUTDOWN, "client_close"), strict=True)} <= told
     assert {code for code, _ in told} == {*closed, NORMAL_CLOSURE, POLICY_VIOLATION, INTERNAL_ERROR}
+
+
+def test_unknown_keys_of_a_session_are_ignored_but_for_its_turn_detection() -> None:
+    def update(session: str) -> DuplexCommand:
+        return decode_command(f'{{"type": "session.update", "session": {session}}}')
+
+    assert update('{"colour": "red"}') == update("{}")
+    with pytest.raises(DuplexError) as refused:
+        update('{"turn_detection": {"type": "server_vad", "colour": "red"}}')
+    assert refused.value.code == "unsupported_turn_detection"
