@@ -331,7 +331,7 @@ class SessionMachine(RuleBasedStateMachine):
             self.driver.transcript(item_id, "at last", index)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "config", [LISTENING, LISTEN_ONLY, ACK_ONLY, BY_HAND, TOOLS, AUTO, PHONE], ids=lambda config: ""
 )
