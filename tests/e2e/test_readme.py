@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.server import Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.local, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.local, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[2]
 SPOKEN = Path("tests/e2e/speech/week.wav")

@@ -83,6 +83,7 @@ def test_a_spoken_question_is_answered_aloud(client: openai.OpenAI, recognizer: 
     assert word_error_rate(words, heard(recognizer, pcm, 24_000)) <= 0.3
 
 
+@pytest.mark.timeout(240)
 def test_a_realtime_conversation_goes_turn_by_turn(
     turn_server: Server, recognizer: Recognizer
 ) -> None:

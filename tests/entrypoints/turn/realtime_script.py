@@ -9,7 +9,7 @@ from typing import Any
 from openai import AsyncOpenAI
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
 
-TIMEOUT_S = 40
+TIMEOUT_S = 200
 Event = dict[str, Any]
 Script = Callable[[AsyncRealtimeConnection], Awaitable[None]]
 

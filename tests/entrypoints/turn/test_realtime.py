@@ -21,7 +21,7 @@ from tests.entrypoints.turn.test_endings import omni as words  # noqa: F401 - a 
 
 from omniduplex.entrypoints.openai.turn_app import create_turn_app
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 BETA: TypeAdapter[Any] = TypeAdapter(BetaServerEvent)
 BETA_MODEL = "gpt-4o-realtime-preview"
@@ -237,3 +237,11 @@ def test_a_server_that_stops_lets_the_answer_end(words: WatchedOmni) -> None:  #
         assert last(events, "response.done")["response"]["status"] == "cancelled"
         assert (code, reason) == (1001, "shutdown")
         assert server.ended()
+
+
+def test_who_says_nothing_for_too_long_is_let_go(turn_base: str) -> None:
+    with Talk(turn_base, HALF_DUPLEX) as talk:
+        talk.send("session.update", session={"type": "realtime", "idle_timeout_s": 0.3})
+        events, code, reason = talk.ends()
+    assert events[-1]["type"] == "session.updated"
+    assert (code, reason) == (1000, "idle_ttl_expired")

@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 # RFC 6455, section 7.4.1: the server goes away.
 GOING_AWAY = Farewell(None, 1001, "shutdown")
+IDLE = Farewell(None, 1000, "idle_ttl_expired")
 
 
 class TurnConnection:
@@ -76,7 +77,12 @@ class TurnConnection:
         try:
             while True:
                 await self._outbox.room()
-                self._do(await self._next_input())
+                async with asyncio.timeout(self._conversation.idle_timeout_s):
+                    effects = await self._next_input()
+                self._do(effects)
+        except TimeoutError:
+            await self._idle.wait()
+            self._outbox.put(IDLE)
         except ClientGone as gone:
             logger.debug("a client left: %d", gone.code)
             self._socket.release(None)

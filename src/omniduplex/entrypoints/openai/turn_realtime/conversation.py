@@ -99,6 +99,11 @@ class TurnConversation:
         """The response that is being made."""
         return self._answer.response_id if self._answer else None
 
+    @property
+    def idle_timeout_s(self) -> float:
+        """How long a client may say nothing before it counts as gone."""
+        return self._config.idle_timeout_s
+
     # -- inputs -----------------------------------------------------------------------------
 
     def open(self) -> list[Effect]:
