@@ -11,6 +11,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 ARRIVAL_TIMEOUT_S = 10.0
 # Each costs a file descriptor and a few kB; who speaks at once is here for milliseconds.
 MAX_ARRIVALS = 512
+# A key of a megabyte is still answered (401); what goes on is only meant to fill our memory.
+MAX_HEAD_BYTES = 2 * 1024 * 1024
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"connection: close\r\ncontent-length: 0\r\n\r\n"
+)
 
 
 class Lobby:
@@ -30,6 +36,10 @@ class Lobby:
     def waiting(self) -> int:
         """Connections that arrive now."""
         return len(self._timers)
+
+    def holds(self, transport: asyncio.Transport) -> bool:
+        """Whether this one arrives now."""
+        return transport in self._timers
 
     def enter(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         """A connection begins to arrive; its time runs from the first call on."""
@@ -51,7 +61,9 @@ class Lobby:
 
 
 class ArrivingProtocol(HttpToolsProtocol):
-    """HTTP that waits in a lobby while there is no whole request."""
+    """HTTP that waits in a lobby until the headers of a request are there."""
+
+    _head_bytes = 0
 
     def __init__(self, *args: Any, lobby: Lobby, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -62,6 +74,17 @@ class ArrivingProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._lobby.enter(transport, self.loop)
 
+    def data_received(self, data: bytes) -> None:
+        """Take what came, unless the headers have no end."""
+        if self._lobby.holds(self.transport):
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self._lobby.leave(self.transport)
+                self.transport.write(_TOO_LARGE)
+                self.transport.close()
+                return
+        super().data_received(data)
+
     def on_message_begin(self) -> None:
         """The first byte of a request has come, of the first one or of a later one."""
         super().on_message_begin()
@@ -70,6 +93,7 @@ class ArrivingProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """It is known what is wanted."""
         self._lobby.leave(self.transport)
+        self._head_bytes = 0
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
