@@ -119,7 +119,7 @@ class FakeSession:
                 return
             yield event
 
-    def listen(self, eager: Callable[[], None]) -> None:
+    def listen(self, eager: Callable[[], None] | None) -> None:
         self._eager = eager
 
     def take(self) -> DuplexEvent | None:

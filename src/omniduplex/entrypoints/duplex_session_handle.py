@@ -257,7 +257,7 @@ class DuplexSessionHandle:
             if shown is not None:
                 yield shown
 
-    def listen(self, eager: Callable[[], None]) -> None:
+    def listen(self, eager: Callable[[], None] | None) -> None:
         """Call this first for events that come while `events` waits: it may `take` them."""
         self._link.output.listen(eager)
 

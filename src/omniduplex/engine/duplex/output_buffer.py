@@ -185,8 +185,8 @@ class DuplexOutputBuffer:
         with self._lock:
             return not self._is_cancelled_audio(event)
 
-    def listen(self, eager: Callable[[], None]) -> None:
-        """Call this on the consumer's loop for events that come while `get` waits.
+    def listen(self, eager: Callable[[], None] | None) -> None:
+        """Call this on the consumer's loop for events that come while `get` waits; None: nothing.
 
         It may `take` them, which saves the waking of a task; `get` goes on with what it leaves.
         """

@@ -119,6 +119,8 @@ class SessionAttachment:
             await self._fail()
         finally:
             self.state = AttachmentState.ENDED
+            # Nor may the session hold on to this, and to the journal: a ring is freed late.
+            self._session.listen(None)
 
     async def tell(self, socket: ClientSocket, error: DuplexError) -> None:
         """Tell this connection what was wrong with its event, if it still carries the session."""

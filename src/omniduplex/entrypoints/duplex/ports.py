@@ -34,7 +34,7 @@ class ServedSession(Protocol):
     def events(self) -> AsyncIterator[DuplexEvent]:
         """Yield `session.created` first; ends after `session.closed` or `session.expired`."""
 
-    def listen(self, eager: Callable[[], None]) -> None:
+    def listen(self, eager: Callable[[], None] | None) -> None:
         """Call this first for events that come while `events` waits: it may `take` them."""
 
     def take(self) -> DuplexEvent | None:

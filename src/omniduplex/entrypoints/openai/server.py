@@ -81,8 +81,14 @@ class TalkProtocol(WebSocketsSansIOProtocol):
 
     async def run_asgi(self) -> None:
         """Run the application; then the client has `linger_s` to read what is left."""
-        self.scope["extensions"][TEXT_FRAMES] = {"frames": self}
-        await super().run_asgi()
+        extensions = self.scope["extensions"]
+        extensions[TEXT_FRAMES] = {"frames": self}
+        try:
+            await super().run_asgi()
+        finally:
+            # The connection must be no ring with its own scope, which would be freed late.
+            del extensions[TEXT_FRAMES]
+            self.sink = None
         if not self._is_lost:
             self._linger = self.loop.call_later(self.linger_s, self.transport.abort)
 
