@@ -47,7 +47,7 @@ SUBPROTOCOL = "realtime"
 # Wire contract, transport: how long a client may take for its first event.
 CONFIG_TIMEOUT_S = 10.0
 # Accepted sockets that may be without their first event: each costs some 60 kB.
-MAX_WAITING = 128
+MAX_WAITING = 1024
 # How long an open waits for the slot of a client that has just left.
 DEPARTURE_TIMEOUT_S = 5.0
 # A client that reads nothing for this long while we write is gone.
