@@ -136,7 +136,7 @@ async def test_a_spoken_question_is_answered_aloud(
         asked = at_16k(voice.say("What is the capital of France?"), voice.rate)
         talk.do(talk.state.plan_append(fence, asked + bytes(2 * 16 * 160)))
         draft = (await talk.until(UserTurnDraft))[-1]
-        talk.do(talk.state.plan_append(fence, bytes(2 * 16 * 1000)))
+        talk.do(talk.state.plan_append(fence, bytes(2 * 16 * 2000)))
         ended = (await talk.until(UserTurnEnded))[-1]
         assert isinstance(draft, UserTurnDraft)
         assert isinstance(ended, UserTurnEnded)
