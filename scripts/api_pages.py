@@ -171,7 +171,7 @@ def _object(found: griffe.Object) -> Iterator[str]:
         yield from _function(found, "###")
     elif isinstance(found, griffe.Attribute):
         yield f"### `{found.name}`"
-        yield f"```py\n{found.name} = {found.value}\n```"
+        yield f"```text\n{found.name} = {found.value}\n```"
         yield from _text(found)
 
 
