@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.local,
     pytest.mark.anyio,
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
 ]
 
 MODEL = "omniduplex/local"

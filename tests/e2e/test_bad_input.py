@@ -13,7 +13,7 @@ from tests.entrypoints.talk import Talk
 
 from omniduplex.benchmarks.wer import word_error_rate
 
-pytestmark = [pytest.mark.e2e, pytest.mark.local, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.local, pytest.mark.timeout(300)]
 
 PATH = "/v1/realtime?duplex=1&model=omniduplex/local"
 QUESTION = recording("capital")

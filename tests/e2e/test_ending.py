@@ -9,7 +9,7 @@ from tests.entrypoints.talk import Talk
 
 from omniduplex.models.local.asr import Recognizer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 @pytest.mark.local

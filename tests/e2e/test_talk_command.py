@@ -13,9 +13,9 @@ from tests.e2e.server import Server
 
 from omniduplex.models.local.asr import Recognizer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.local, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.local, pytest.mark.timeout(300)]
 
-TIMEOUT_S = 100.0
+TIMEOUT_S = 200.0
 QUESTION = recording("capital")
 
 

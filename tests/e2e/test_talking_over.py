@@ -33,11 +33,11 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.local,
     pytest.mark.anyio,
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
 ]
 
 MODEL = "omniduplex/local"
-TIMEOUT_S = 40.0
+TIMEOUT_S = 100.0
 HEARD_MS = 3000
 STORY = (
     "Once upon a time there was a small village near the sea. The people there went fishing every "

@@ -19,7 +19,7 @@ from omniduplex.audio.resample import StreamResampler
 from omniduplex.benchmarks.wer import word_error_rate
 from omniduplex.models.local.asr import Recognizer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.local, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.local, pytest.mark.timeout(300)]
 
 MODEL = "omniduplex/local"
 TEXT = "Please come in. The kitchen is on the left, next to the garden."
