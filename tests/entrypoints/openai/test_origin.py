@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from starlette.testclient import TestClient
+from starlette.testclient import TestClient, WebSocketDenialResponse
 from tests.entrypoints.conftest import ServeApp
 from tests.entrypoints.fake_omni import MODEL, FakeOmni
 from tests.entrypoints.talk import Talk
@@ -74,6 +74,16 @@ def test_one_good_origin_does_not_cover_a_bad_one(omni: FakeOmni) -> None:
     both = [("Host", "h"), ("Origin", "http://h"), ("Origin", "https://evil.example")]
     assert client.post(TURN_PATHS[0], headers=httpx2.Headers(both)).status_code == 403
     assert client.post(TURN_PATHS[0], headers=httpx2.Headers(both[:2])).status_code != 403
+
+
+@pytest.mark.parametrize("origin", ["http://[::1", "http://]", "http://[box]", "http://a]"])
+def test_an_origin_that_is_no_url_is_a_foreign_one(omni: FakeOmni, origin: str) -> None:
+    client = TestClient(create_app(omni))
+    headers = {"Host": "[::1]:8000", "Origin": origin}
+    assert client.post(TURN_PATHS[0], headers=headers).status_code == 403
+    with pytest.raises(WebSocketDenialResponse) as refused:
+        client.websocket_connect("/v1/realtime", headers=headers).__enter__()
+    assert refused.value.status_code == 403
 
 
 @pytest.mark.parametrize("path", TURN_PATHS)

@@ -52,7 +52,15 @@ class OriginMiddleware:
             return True
         # The page's own server, by the name and port that it was called by. Not the scheme: a
         # proxy may speak TLS for us.
-        return bool(host) and urlsplit(origin).netloc == host
+        return bool(host) and _authority(origin) == host
+
+
+def _authority(origin: str) -> str:
+    """The name and port in an origin; empty when there is none, or it is no URL at all."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:  # a bracket without its pair, or around no IP address
+        return ""
 
 
 def _is_guarded(scope: Scope) -> bool:
