@@ -9,13 +9,12 @@ import pytest
 from scripts.generate_docs import DOCS, PAGES, dialects_of, errors_page, tier, wire_page
 from tests.protocol.duplex.samples import samples
 
-from omniduplex.entrypoints.duplex.attachment import (
+from omniduplex.entrypoints.duplex.attachment import SHUTDOWN, close_code
+from omniduplex.entrypoints.duplex.websocket import (
     INTERNAL_ERROR,
     NORMAL_CLOSURE,
-    SHUTDOWN,
-    close_code,
+    POLICY_VIOLATION,
 )
-from omniduplex.entrypoints.duplex.serving import POLICY_VIOLATION
 from omniduplex.protocol.duplex import (
     ENDINGS,
     ERROR_KINDS,

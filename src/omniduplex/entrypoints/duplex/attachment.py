@@ -15,7 +15,14 @@ from omniduplex.entrypoints.duplex.credential import RandomBytes, ResumeCredenti
 from omniduplex.entrypoints.duplex.event_log import SessionEventLog
 from omniduplex.entrypoints.duplex.journal import EventJournal
 from omniduplex.entrypoints.duplex.ports import ServedOmni, ServedSession
-from omniduplex.entrypoints.duplex.websocket import ClientGone, ClientSocket, Farewell
+from omniduplex.entrypoints.duplex.websocket import (
+    GOING_AWAY,
+    INTERNAL_ERROR,
+    NORMAL_CLOSURE,
+    ClientGone,
+    ClientSocket,
+    Farewell,
+)
 from omniduplex.protocol.duplex import (
     Dialect,
     DuplexCommand,
@@ -34,8 +41,6 @@ from omniduplex.protocol.duplex import (
 )
 
 SHUTDOWN = "shutdown"
-# RFC 6455, section 7.4.1.
-NORMAL_CLOSURE, GOING_AWAY, INTERNAL_ERROR = 1000, 1001, 1011
 
 # What is written at once: three 80 ms deltas. What is written cannot be taken back by a cancel.
 MAX_WRITE_CHARS = 16 * 1024

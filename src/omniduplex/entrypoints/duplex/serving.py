@@ -13,12 +13,7 @@ from contextlib import AbstractAsyncContextManager
 
 from starlette.websockets import WebSocket
 
-from omniduplex.entrypoints.duplex.attachment import (
-    INTERNAL_ERROR,
-    NORMAL_CLOSURE,
-    SHUTDOWN,
-    SessionAttachment,
-)
+from omniduplex.entrypoints.duplex.attachment import SHUTDOWN, SessionAttachment
 from omniduplex.entrypoints.duplex.connection import DuplexConnection
 from omniduplex.entrypoints.duplex.credential import RandomBytes
 from omniduplex.entrypoints.duplex.event_log import render_alone
@@ -31,7 +26,14 @@ from omniduplex.entrypoints.duplex.handshake import (
 from omniduplex.entrypoints.duplex.journal import JournalGap
 from omniduplex.entrypoints.duplex.ports import ServedOmni, ServedSession
 from omniduplex.entrypoints.duplex.registry import DuplexSessionAttachmentRegistry
-from omniduplex.entrypoints.duplex.websocket import ClientGone, ClientSocket, Farewell
+from omniduplex.entrypoints.duplex.websocket import (
+    INTERNAL_ERROR,
+    NORMAL_CLOSURE,
+    POLICY_VIOLATION,
+    ClientGone,
+    ClientSocket,
+    Farewell,
+)
 from omniduplex.protocol.duplex import (
     Dialect,
     DuplexCommand,
@@ -54,8 +56,6 @@ DEPARTURE_TIMEOUT_S = 5.0
 SEND_TIMEOUT_S = 30.0
 # How long the connections of a stopped server get for their last frames.
 SEE_OFF_TIMEOUT_S = 1.0
-# RFC 6455, section 7.4.1.
-POLICY_VIOLATION = 1008
 JOURNAL_GAP = "journal_gap"
 
 logger = logging.getLogger(__name__)

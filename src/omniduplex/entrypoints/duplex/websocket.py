@@ -12,6 +12,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from omniduplex.protocol.duplex import DuplexCommand, DuplexError, decode_command
 
+# RFC 6455, section 7.4.1.
+NORMAL_CLOSURE, GOING_AWAY, POLICY_VIOLATION, INTERNAL_ERROR = 1000, 1001, 1008, 1011
 # RFC 6455: a control frame has 125 bytes, two of which are the close code.
 _MAX_CLOSE_REASON_BYTES = 123
 # For the last frames of a connection that was given up: its client may not be there any more.

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 
 from omniduplex.entrypoints.async_omni import AsyncOmniBase
-from omniduplex.entrypoints.duplex.handshake import DUPLEX_PATH
+from omniduplex.entrypoints.duplex.handshake import DUPLEX_PATH, REALTIME_PATH
 from omniduplex.entrypoints.duplex.ports import ServedOmni
 from omniduplex.entrypoints.duplex.recorder import ConversationRecorder, RecordingMiddleware
 from omniduplex.entrypoints.duplex.serving import DuplexServing
@@ -30,7 +30,6 @@ from omniduplex.entrypoints.openai.models import MODEL_OPERATIONS, ModelCard, mo
 from omniduplex.entrypoints.openai.speech import SPEECH_PATH
 from omniduplex.entrypoints.openai.transcriptions import TRANSCRIPTIONS_PATH
 
-REALTIME_PATH = "/v1/realtime"
 # Routes that OpenAI clients know; of them a duplex deployment serves chat completions at most.
 TURN_PATHS = (CHAT_PATH, SPEECH_PATH, TRANSCRIPTIONS_PATH)
 COUNTED = "active_sessions"

@@ -11,7 +11,13 @@ from typing import Any
 from omniduplex.engine.async_omni_engine import StageFailed
 from omniduplex.engine.turns import TranscriptionRequest, TurnRefused
 from omniduplex.entrypoints.async_omni import AsyncOmniBase
-from omniduplex.entrypoints.duplex.websocket import ClientGone, ClientSocket, Farewell
+from omniduplex.entrypoints.duplex.websocket import (
+    GOING_AWAY,
+    NORMAL_CLOSURE,
+    ClientGone,
+    ClientSocket,
+    Farewell,
+)
 from omniduplex.entrypoints.openai.turn_realtime.conversation import TurnConversation
 from omniduplex.entrypoints.openai.turn_realtime.effects import Ask, Effect, Emit, Hear, Stop
 from omniduplex.entrypoints.openai.turn_realtime.outbox import Outbox
@@ -21,9 +27,8 @@ from omniduplex.protocol.duplex import Dialect, DuplexError, encode_event
 
 logger = logging.getLogger(__name__)
 
-# RFC 6455, section 7.4.1: the server goes away.
-GOING_AWAY = Farewell(None, 1001, "shutdown")
-IDLE = Farewell(None, 1000, "idle_ttl_expired")
+STOPPED = Farewell(None, GOING_AWAY, "shutdown")
+IDLE = Farewell(None, NORMAL_CLOSURE, "idle_ttl_expired")
 
 
 class TurnConnection:
@@ -120,7 +125,7 @@ class TurnConnection:
     async def _leave_when_stopping(self) -> None:
         await self._stopping.wait()
         await self._idle.wait()
-        self._outbox.put(GOING_AWAY)
+        self._outbox.put(STOPPED)
 
     # -- what the conversation wants --------------------------------------------------------
 

@@ -12,9 +12,20 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from omniduplex.entrypoints.async_omni import AsyncOmniBase
-from omniduplex.entrypoints.duplex.handshake import DUPLEX_PATH, asks_for_beta, asks_for_duplex
+from omniduplex.entrypoints.duplex.handshake import (
+    DUPLEX_PATH,
+    REALTIME_PATH,
+    asks_for_beta,
+    asks_for_duplex,
+)
 from omniduplex.entrypoints.duplex.serving import SEND_TIMEOUT_S, SUBPROTOCOL
-from omniduplex.entrypoints.duplex.websocket import ClientSocket, Farewell
+from omniduplex.entrypoints.duplex.websocket import (
+    INTERNAL_ERROR,
+    NORMAL_CLOSURE,
+    POLICY_VIOLATION,
+    ClientSocket,
+    Farewell,
+)
 from omniduplex.entrypoints.openai.turn_realtime.connection import TurnConnection
 from omniduplex.entrypoints.openai.turn_realtime.conversation import TurnConversation
 from omniduplex.entrypoints.openai.turn_serving import TurnServing
@@ -28,9 +39,6 @@ from omniduplex.protocol.duplex import (
     project,
 )
 
-REALTIME_PATH = "/v1/realtime"
-# RFC 6455, section 7.4.1.
-NORMAL_CLOSURE, POLICY_VIOLATION, INTERNAL_ERROR = 1000, 1008, 1011
 _WHY = "this server is deployed with session_mode: turn, and has no duplex sessions"
 
 logger = logging.getLogger(__name__)
