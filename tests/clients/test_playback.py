@@ -65,6 +65,19 @@ async def test_answers_queue_up(player: RealTimePlayer, clock: VirtualClock) -> 
     assert (player.played_ms("one"), player.played_ms("two")) == (1000, 500)
 
 
+async def test_of_a_long_conversation_only_the_newest_answers_are_known(
+    player: RealTimePlayer, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omniduplex.clients.playback.ANSWERS_KEPT", 2)
+    for name in ("one", "two", "three"):
+        player.feed(audio(name, SECOND))
+        player.feed(done(name))
+        clock.advance(2)
+        await player.report()
+
+    assert [player.played_ms(name) for name in ("one", "two", "three")] == [0, 1000, 1000]
+
+
 async def test_positions_are_reported_when_they_move(
     player: RealTimePlayer, clock: VirtualClock, peer: Peer
 ) -> None:

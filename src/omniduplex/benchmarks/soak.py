@@ -25,6 +25,7 @@ WINDOWS = 10
 COMPARED = 3
 TURNS_PER_SESSION = 20
 SAID_S = 0.32
+TURN_TIMEOUT_S = 60.0
 PAUSE_S = (0.5, 2.5)
 """A caller says nothing for so long before each turn."""
 TONE_HZ = 300
@@ -133,7 +134,12 @@ class Soak:
             arrivals = session.events()
             for _ in range(TURNS_PER_SESSION):
                 await self._pause()
-                await self._turn(session, arrivals)
+                try:
+                    async with asyncio.timeout(TURN_TIMEOUT_S):
+                        await self._turn(session, arrivals)
+                except TimeoutError:
+                    self._failed("a turn had no end")
+                    return
 
     async def _turn(self, session: ServeSession, arrivals: AsyncIterator[Arrival]) -> None:
         await session.send(self._said)
@@ -145,6 +151,7 @@ class Soak:
                 first_ms = (self._clock.now() - asked_at) * 1000
             if arrival.error:
                 self._failed(arrival.error)
+                return
             if arrival.status is not None:
                 if arrival.status == "completed" and first_ms is not None:
                     self.latencies_ms[-1].append(first_ms)

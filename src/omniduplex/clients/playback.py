@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from omniduplex.clients.audio import delta_format, duration_ms
 from omniduplex.clients.base import DuplexClientBase
@@ -15,6 +15,11 @@ from omniduplex.protocol.duplex import AudioDelta, AudioFormat, OutputCleared, R
 
 # Floats of ms that should be whole may lack this much.
 _TOLERANCE_MS = 1e-6
+# Answers that are over and still known by name: an application asks for the last few.
+ANSWERS_KEPT = 1024
+
+
+_Known = TypeVar("_Known")
 
 
 class Truncation(NamedTuple):
@@ -50,6 +55,13 @@ class _Track:
         self.total_ms -= self.unheard_ms(end_ms)
         self.ends_at_ms = min(self.ends_at_ms, end_ms)
         self.is_cut = True
+
+
+def _keep(known: dict[str, _Known], name: str, value: _Known) -> None:
+    """Know this, too, and forget the oldest of too many."""
+    known[name] = value
+    if len(known) > ANSWERS_KEPT:
+        del known[next(iter(known))]
 
 
 class PlaybackTracker:
@@ -143,7 +155,7 @@ class PlaybackTracker:
             position_ms = self._position_ms()
             heard_ms = track.heard_ms(position_ms)
             if track.is_cut or (track.complete and not track.unheard_ms(position_ms)):
-                self._heard[response_id] = heard_ms
+                _keep(self._heard, response_id, heard_ms)
                 del self._tracks[response_id]
             if heard_ms > track.acked_ms or track.is_cut:
                 track.acked_ms = heard_ms
@@ -154,7 +166,7 @@ class PlaybackTracker:
     def _queue(self, delta: AudioDelta) -> None:
         if delta.response_id in self._heard:
             return
-        self._responses[delta.item_id] = delta.response_id
+        _keep(self._responses, delta.item_id, delta.response_id)
         track = self._tracks.setdefault(delta.response_id, _Track(delta.item_id))
         if track.is_cut:
             return

@@ -135,5 +135,5 @@ def _told(error: OSError | InvalidHandshake | InvalidURI) -> str:
             case HTTPStatus.UNAUTHORIZED:
                 return f"{error}: it wants its API key"
             case HTTPStatus.NOT_FOUND:
-                return f"{error}: no sessions there; a server in session_mode: turn has none"
+                return f"{error}: there is no Realtime API at this path"
     return str(error)

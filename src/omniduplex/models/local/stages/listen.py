@@ -279,14 +279,14 @@ class ListenStage(StageModel):
     def _tell_kinds(
         self, listener: _Listener, work: Classify, kinds: Callable[[bytes, int], Kinds]
     ) -> None:
+        found: Kinds | None = None
         try:
             found = kinds(work.pcm, work.frames)
         except Exception:  # its words will tell
             logger.exception("the kind of a sound could not be told")
-            return
         with self._lock:
             listener.jobs.pop(work.job, None)
-            if self._is_open(listener):
+            if found is not None and self._is_open(listener):
                 self._perform(listener, listener.ear.classified(work.job, found))
 
     def _is_open(self, listener: _Listener) -> bool:
