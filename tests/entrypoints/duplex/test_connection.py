@@ -10,7 +10,7 @@ from tests.entrypoints.talk import TIMEOUT_S, Talk, offer
 from websockets.exceptions import ConnectionClosed
 
 from omniduplex.entrypoints.duplex.attachment import close_code
-from omniduplex.protocol.duplex import SessionClosed, SessionExpired
+from omniduplex.protocol.duplex import DuplexCommand, SessionClosed, SessionExpired
 from omniduplex.protocol.duplex.limits import MAX_EVENT_BYTES
 
 pytestmark = pytest.mark.e2e
@@ -243,6 +243,23 @@ def test_an_engine_that_just_stops_is_an_internal_error(base: str, omni: FakeOmn
 
     assert events[-1]["error"]["code"] == "internal_error"
     assert code == 1011
+    assert session.close_reason == "transport_error"
+
+
+def test_a_crash_inside_a_connection_is_told_and_ends_the_session(
+    base: str, omni: FakeOmni, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def crash(command: DuplexCommand) -> None:
+        raise RuntimeError("a bug")
+
+    with Talk(base, "/v1/duplex?model=m") as talk:
+        session = omni.opened.get(timeout=TIMEOUT_S)
+        monkeypatch.setattr(session, "submit", crash)
+        talk.send("session.heartbeat")
+        events, code, reason = talk.ends()
+
+    assert events[-1]["error"]["code"] == "internal_error"
+    assert (code, reason) == (1011, "internal_error")
     assert session.close_reason == "transport_error"
 
 

@@ -50,7 +50,8 @@ class DuplexConnection:
         async with asyncio.TaskGroup() as tasks:
             receiving = tasks.create_task(self._receive_loop(pending), name=name)
             self._socket.receive_at_once(self._take_at_once)
-            await self._socket.released
+            # A crash of the other task cancels this wait, but not the farewell that it ends in.
+            await asyncio.shield(self._socket.released)
             self._socket.receive_at_once(None)
             receiving.cancel()
 
