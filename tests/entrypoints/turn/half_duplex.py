@@ -10,7 +10,14 @@ import msgspec
 
 from omniduplex.engine.turns import AnswerRequest, TurnChunk
 from omniduplex.entrypoints.openai.turn_realtime.conversation import TurnConversation
-from omniduplex.entrypoints.openai.turn_realtime.effects import Ask, Effect, Emit, Hear, Stop
+from omniduplex.entrypoints.openai.turn_realtime.effects import (
+    Ask,
+    Effect,
+    Emit,
+    Hear,
+    PartOfItem,
+    Stop,
+)
 from omniduplex.entrypoints.openai.turn_realtime.prompt import answer_request
 from omniduplex.entrypoints.openai.turn_realtime.service import half_duplex_config
 from omniduplex.entrypoints.openai.turn_realtime.sound import render
@@ -67,12 +74,12 @@ class HalfDuplex:
         for chunk in chunks:
             self._do(self.conversation.take(self.last(Ask).response_id, chunk))
 
-    def hears(self, words: str) -> None:
-        """The words of the newest sound are found."""
-        self._do(self.conversation.heard(self.last(Hear).part, words))
+    def hears(self, words: str, part: PartOfItem | None = None) -> None:
+        """The words of a sound are found; of the newest if it is not said which."""
+        self._do(self.conversation.heard(part or self.last(Hear).part, words))
 
-    def hears_nothing(self, why: str) -> None:
-        self._do(self.conversation.unheard(self.last(Hear).part, why))
+    def hears_nothing(self, why: str, part: PartOfItem | None = None) -> None:
+        self._do(self.conversation.unheard(part or self.last(Hear).part, why))
 
     def _do(self, effects: Iterable[Effect]) -> None:
         self.effects += effects

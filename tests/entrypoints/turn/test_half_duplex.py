@@ -20,6 +20,7 @@ from omniduplex.protocol.duplex import (
     ClearInput,
     ClearOutputAudio,
     Commit,
+    ContentPart,
     CreateItem,
     CreateResponse,
     DeleteItem,
@@ -28,6 +29,7 @@ from omniduplex.protocol.duplex import (
     Heartbeat,
     InputCommit,
     ItemInput,
+    ResponseOptions,
     RetrieveItem,
     TruncateItem,
 )
@@ -272,6 +274,52 @@ def test_words_that_will_never_be_known_fail_what_waits_for_them(talk: HalfDuple
     assert talk.request().messages == (TurnMessage(role="user", content=("hello",)),)
 
 
+def test_what_is_said_after_the_question_is_no_part_of_it(talk: HalfDuplex) -> None:
+    talk.send(AppendAudio(audio=sound(100)))
+    talk.send(Commit())
+    asked = talk.last(Hear).part
+    talk.send(CreateResponse())
+    talk.send(AppendAudio(audio=sound(100)))
+    talk.send(Commit())
+    later = talk.last(Hear).part
+    talk.writes("later, too")
+
+    talk.hears("good morning", asked)
+    assert talk.request().messages == (TurnMessage(role="user", content=("good morning",)),)
+    talk.hears_nothing("it is loud", later)
+    assert talk.types()[-1] == "conversation.item.input_audio_transcription.failed"
+    assert talk.conversation.answering
+
+
+def test_what_cannot_be_heard_fails_only_what_asked_about_it(talk: HalfDuplex) -> None:
+    talk.send(AppendAudio(audio=sound(100)))
+    talk.send(Commit())
+    asked = talk.last(Hear).part
+    talk.send(CreateResponse())
+    talk.send(AppendAudio(audio=sound(100)))
+    talk.send(Commit())
+    talk.hears_nothing("it is loud")
+    assert talk.conversation.answering
+    talk.hears("good morning", asked)
+    assert talk.request().messages == (TurnMessage(role="user", content=("good morning",)),)
+
+
+def test_an_input_of_its_own_waits_for_nothing_else(talk: HalfDuplex) -> None:
+    talk.send(AppendAudio(audio=sound(100)))
+    talk.send(Commit())
+    said = talk.last(Hear).part[0]
+    written = ItemInput(id=said, content=(ContentPart(type="input_text", text="aside"),))
+    talk.asks(conversation="none", input=(written,))
+    assert talk.request().messages == (TurnMessage(role="user", content=("aside",)),)
+    talk.answers(DONE)
+
+    named = ItemInput(type="item_reference", id=said)
+    talk.send(CreateResponse(response=ResponseOptions(conversation="none", input=(named,))))
+    assert len(talk.all(Ask)) == 1
+    talk.hears("good morning")
+    assert talk.request().messages == (TurnMessage(role="user", content=("good morning",)),)
+
+
 def test_sound_inside_an_item_is_heard_too(talk: HalfDuplex) -> None:
     audio = base64.b64encode(sound(100)).decode()
     content = [{"type": "input_text", "text": "Listen:"}, {"type": "input_audio", "audio": audio}]
@@ -319,9 +367,12 @@ def test_a_tool_is_called_and_its_output_is_read(talk: HalfDuplex) -> None:
 # --- stopping ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", [CancelResponse(), ClearOutputAudio()])
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [(CancelResponse(), "client_cancelled"), (ClearOutputAudio(), "turn_detected")],
+)
 def test_an_answer_can_be_stopped_and_what_came_of_it_stays(
-    talk: HalfDuplex, command: DuplexCommand
+    talk: HalfDuplex, command: DuplexCommand, reason: str
 ) -> None:
     talk.writes("hello")
     ask = talk.asks()
@@ -330,7 +381,7 @@ def test_an_answer_can_be_stopped_and_what_came_of_it_stays(
     talk.answers(spoken("day"), DONE)
 
     response = talk.one("response.done")["response"]
-    assert response["status_details"] == {"type": "cancelled", "reason": "client_cancelled"}
+    assert response["status_details"] == {"type": "cancelled", "reason": reason}
     assert talk.stopped == [ask.response_id]
     talk.asks()
     assert talk.request().messages[1].content == ("good ",)

@@ -115,6 +115,10 @@ class History:
             raise DuplexError("item_not_found", message, param=param)
         return entry
 
+    def holds(self, entry: HistoryEntry) -> bool:
+        """Whether this very entry is here, and not only one with its id."""
+        return self._entries.get(entry.item.id) is entry
+
     def reserve(self, item_id: str) -> None:
         """This id was told to the client before its item is here: nobody else may take it."""
         self._reserved[item_id] = None

@@ -18,6 +18,7 @@ from omniduplex.protocol.duplex import (
     ItemInput,
     ItemRetrieved,
     ResponseDone,
+    ResponseOptions,
     RetrieveItem,
     TranscriptionCompleted,
     TranscriptionDelta,
@@ -165,6 +166,25 @@ def test_an_answer_waits_for_the_words_of_items(by_hand: SessionDriver) -> None:
     by_hand.transcript("said", "is it?", 1)
     assert by_hand.said == [("user", "What time is it?")]
     assert [event.content_index for event in by_hand.of(TranscriptionCompleted)] == [0, 1]
+
+
+def test_an_input_of_its_own_waits_for_nothing_else(by_hand: SessionDriver) -> None:
+    by_hand.send(spoken(loud(100)))
+    aside = ItemInput(id="said", content=(ContentPart(type="input_text", text="Aside"),))
+    by_hand.send(CreateResponse(response=ResponseOptions(conversation="none", input=(aside,))))
+    assert by_hand.said == [("user", "Aside")]
+    by_hand.unheard("said")
+    assert len(by_hand.open_responses) == 1
+
+
+def test_an_input_waits_for_the_words_that_it_names(by_hand: SessionDriver) -> None:
+    by_hand.send(spoken(loud(100), item_id="named"))
+    by_hand.send(spoken(loud(100), item_id="other"))
+    named = ItemInput(type="item_reference", id="named")
+    by_hand.send(CreateResponse(response=ResponseOptions(conversation="none", input=(named,))))
+    assert by_hand.prompts == []
+    by_hand.transcript("named", "What time is it?")
+    assert by_hand.said == [("user", "What time is it?")]
 
 
 def test_it_is_converted_from_the_sessions_format(open_session: OpenSession) -> None:

@@ -85,7 +85,8 @@ class OutputLane:
             self._deferred = True
         elif transcript is None:
             self.drop_draft()
-            self._await_transcripts(self._usual())
+            usual = self._usual()
+            self._await_transcripts(usual, self._words_to_come(usual))
         elif not self._promote(transcript):
             self.start(self._usual())
 
@@ -107,8 +108,8 @@ class OutputLane:
     def start(self, response: Wanted) -> bool:
         """Open a response and ask the model for it; false if the model speaks only by itself."""
         self.drop_draft()
-        if self._core.history.pending:
-            self._await_transcripts(response)
+        if awaited := self._words_to_come(response):
+            self._await_transcripts(response, awaited)
             return True
         key = self._core.new_id("answer")
         works = self._plan(key, response)
@@ -130,8 +131,16 @@ class OutputLane:
         )
         return self._core.model.plan_response(self._core.fence, key, prompt)
 
-    def _await_transcripts(self, response: Wanted) -> None:
-        self._awaited = set(self._core.history.pending)
+    def _words_to_come(self, response: Wanted) -> set[str]:
+        """The items of what it answers whose words are still being recognised."""
+        history = self._core.history
+        pending = set(history.pending)
+        if response.input is not None:
+            pending &= {entry.item.id for entry in response.input if history.holds(entry)}
+        return pending
+
+    def _await_transcripts(self, response: Wanted, awaited: set[str]) -> None:
+        self._awaited = awaited
         self._open(self._new_response(self._core.new_id("answer"), response))
 
     def not_awaited(self, item_id: str) -> None:

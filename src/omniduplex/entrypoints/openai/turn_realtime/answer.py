@@ -246,9 +246,9 @@ class Answer:
         details = None if whole else StatusDetails(type="incomplete", reason="max_output_tokens")
         self._end("completed" if whole else "incomplete", details)
 
-    def cancel(self) -> None:
+    def cancel(self, reason: str) -> None:
         """The client wants no more of it; what it got stays in the conversation."""
-        self._end("cancelled", StatusDetails(type="cancelled", reason="client_cancelled"))
+        self._end("cancelled", StatusDetails(type="cancelled", reason=reason))
 
     def fail(self, code: str) -> None:
         """It cannot be finished; nothing of it stays in the conversation."""

@@ -18,6 +18,7 @@ from omniduplex.entrypoints.openai.turn_realtime.effects import (
     Stop,
 )
 from omniduplex.entrypoints.openai.turn_realtime.items import TurnItems
+from omniduplex.entrypoints.openai.turn_realtime.question import Question
 from omniduplex.entrypoints.openai.turn_realtime.sound import ShownEvent
 from omniduplex.protocol.duplex import (
     AppendAudio,
@@ -77,8 +78,8 @@ class TurnConversation:
         self._effects: list[Effect] = []
         self._items = TurnItems(self._do, new_id, transcribes=transcribes)
         self._answer: Answer | None = None
-        self._waits = False
-        """Whether the answer waits for the words of sounds."""
+        self._waiting: Question | None = None
+        """What the answer was asked while the model was not: some words are to come."""
         items = self._items
         self._table: dict[type[Any], Callable[[Any], None]] = {
             UpdateSession: self._update,
@@ -161,7 +162,9 @@ class TurnConversation:
         self, part: PartOfItem, message: str, *, code: str = "transcription_failed"
     ) -> list[Effect]:
         """The words of a sound will never be known, and what was to answer them fails."""
-        if self._items.unheard(part, message, code) and self._answer is not None and self._waits:
+        is_told = self._items.unheard(part, message, code)
+        waiting = self._waiting
+        if is_told and self._answer and waiting and waiting.awaits(part[0]):
             why = "the words to be answered could not be recognised"
             self._fail(self._answer, why, "transcription_failed")
         return self._taken()
@@ -225,17 +228,22 @@ class TurnConversation:
             emit=self._emit,
         )
         self._answer.open()
-        self._waits = True
+        history = self._items.history
+        entries = history if wanted.input is None else wanted.input
+        self._waiting = Question(entries, history)
         self._ask_if_all_is_heard()
 
     def _ask_if_all_is_heard(self) -> None:
-        answer, history = self._answer, self._items.history
-        if answer is None or not self._waits or history.pending:
+        answer, question = self._answer, self._waiting
+        if answer is None or question is None:
             return
-        self._waits = False
-        entries = history if answer.wanted.input is None else answer.wanted.input
-        items = tuple(entry.item for entry in entries)
-        self._do(Ask(answer.response_id, answer.wanted, items, dict(self._items.sounds)))
+        question.settle()
+        if not question.is_heard:
+            return
+        self._waiting = None
+        shared = question.shared
+        sounds = {part: sound for part, sound in self._items.sounds.items() if part[0] in shared}
+        self._do(Ask(answer.response_id, answer.wanted, question.items, sounds))
 
     def _cancel(self, command: CancelResponse) -> None:
         answer = self._answer
@@ -245,21 +253,21 @@ class TurnConversation:
                 "Cancellation failed: no such active response",
                 param="response_id" if command.response_id else None,
             )
-        self._stop(answer)
+        self._stop(answer, "client_cancelled")
 
     def _clear_output(self, command: ClearOutputAudio) -> None:
         answer, named = self._answer, command.response_id or self.answering
         self._emit(OutputCleared(response_id=named))
         if answer is not None and named == answer.response_id:
-            self._stop(answer)
+            self._stop(answer, "output_audio_buffer_clear")
 
-    def _stop(self, answer: Answer) -> None:
-        self._answer, self._waits = None, False
+    def _stop(self, answer: Answer, reason: str) -> None:
+        self._answer, self._waiting = None, None
         self._do(Stop(answer.response_id))
-        answer.cancel()
+        answer.cancel(reason)
 
     def _fail(self, answer: Answer, message: str, code: str) -> None:
-        self._answer, self._waits = None, False
+        self._answer, self._waiting = None, None
         self._do(Stop(answer.response_id))
         self._emit(error_event(DuplexError(code, message)))
         answer.fail(code)
