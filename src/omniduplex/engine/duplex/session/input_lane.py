@@ -35,6 +35,9 @@ from omniduplex.protocol.duplex import (
     TimeoutTriggered,
 )
 
+# What clients say of lengths is added up; an hour is more than one event can hold.
+MAX_APPEND_MS = 3_600_000
+
 
 class InputLane:
     """The open turn: what is heard of it, how it ends, and what that asks for."""
@@ -86,6 +89,9 @@ class InputLane:
             raise DuplexError(
                 "invalid_input_modality", "this model takes no video", param="video_frames"
             )
+        if not 0 <= (command.duration_ms or 0) <= MAX_APPEND_MS:
+            message = f"duration_ms is between 0 and {MAX_APPEND_MS}"
+            raise DuplexError("bad_event", message, param="duration_ms")
         wanted = self._audio.admit(command)
         self._appends.strikes_at_once(command, wanted.duration_ms(len(command.audio)))
         if command.audio:
