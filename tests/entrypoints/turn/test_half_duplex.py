@@ -364,6 +364,18 @@ def test_a_tool_is_called_and_its_output_is_read(talk: HalfDuplex) -> None:
     )
 
 
+@pytest.mark.parametrize(("name", "call_id"), [("", "c1"), ("look_up", "")])
+def test_a_call_that_nobody_can_answer_is_none(talk: HalfDuplex, name: str, call_id: str) -> None:
+    talk.writes("look it up")
+    talk.asks(output_modalities=("text",))
+    call = TurnToolCall(call_id=call_id, name=name, arguments="{}")
+    talk.answers(TurnChunk(text="well", tool_calls=(call,)), DONE)
+    (item,) = talk.one("response.done")["response"]["output"]
+    assert item["type"] == "message"
+    talk.asks()
+    assert [message.tool_calls for message in talk.request().messages] == [(), ()]
+
+
 # --- stopping ----------------------------------------------------------------------------------
 
 

@@ -166,6 +166,8 @@ class Answer:
         )
 
     def _call(self, call: TurnToolCall) -> None:
+        if not (call.name and call.call_id):
+            return  # Nobody can answer it, and the dialects of turns have no event for it.
         item = Item(
             id=self.new_id("item"),
             type="function_call",

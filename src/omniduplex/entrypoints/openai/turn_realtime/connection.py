@@ -66,7 +66,8 @@ class TurnConnection:
             self._start(self._write(), "write")
             self._start(self._read(), "read")
             self._start(self._leave_when_stopping(), "stop")
-            await self._socket.released
+            # A child that raises cancels this wait; how the connection ends is still to be said.
+            await asyncio.shield(self._socket.released)
             for task in tuple(self._running):
                 task.cancel()
 
@@ -82,12 +83,15 @@ class TurnConnection:
         try:
             while True:
                 await self._outbox.room()
-                async with asyncio.timeout(self._conversation.idle_timeout_s):
-                    effects = await self._next_input()
-                self._do(effects)
-        except TimeoutError:
-            await self._idle.wait()
-            self._outbox.put(IDLE)
+                try:
+                    async with asyncio.timeout(self._conversation.idle_timeout_s):
+                        effects = await self._next_input()
+                except TimeoutError:
+                    if self._idle.is_set():
+                        self._outbox.put(IDLE)
+                        return
+                else:
+                    self._do(effects)
         except ClientGone as gone:
             logger.debug("a client left: %d", gone.code)
             self._socket.release(None)
@@ -136,14 +140,19 @@ class TurnConnection:
                     self._outbox.put(event)
                 case Hear():
                     self._start(self._hear(effect), "hear")
-                case Ask(response_id):
-                    self._answers[response_id] = self._start(self._answer(effect), "answer")
+                case Ask():
+                    self._ask(effect)
                 case Stop(response_id):
                     self._stop(response_id)
         if self._conversation.answering is None:
             self._idle.set()
         else:
             self._idle.clear()
+
+    def _ask(self, ask: Ask) -> None:
+        task = self._answers[ask.response_id] = self._start(self._answer(ask), "answer")
+        # A task that is cancelled before it began has no `finally`.
+        task.add_done_callback(lambda _: self._answers.pop(ask.response_id))
 
     def _stop(self, response_id: str) -> None:
         self._outbox.drop_sound(response_id)
@@ -174,8 +183,6 @@ class TurnConnection:
         except (StageFailed, TurnRefused, ValueError) as error:
             logger.warning("response %s failed: %s", ask.response_id, error)
             self._do(self._conversation.failed(ask.response_id, str(error)))
-        finally:
-            del self._answers[ask.response_id]
 
     async def _generate(self, ask: Ask) -> None:
         request = await asyncio.to_thread(answer_request, ask)

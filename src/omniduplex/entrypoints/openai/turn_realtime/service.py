@@ -39,6 +39,8 @@ from omniduplex.protocol.duplex import (
     project,
 )
 
+# Conversations at a time: their clients may say nothing for minutes, by the API's design.
+MAX_CONVERSATIONS = 1024
 _WHY = "this server is deployed with session_mode: turn, and has no duplex sessions"
 
 logger = logging.getLogger(__name__)
@@ -66,12 +68,15 @@ class TurnRealtimeService:
         *,
         new_id: Callable[[str], str] = random_id,
         send_timeout_s: float = SEND_TIMEOUT_S,
+        max_conversations: int = MAX_CONVERSATIONS,
     ) -> None:
         self._omni = omni
         self._model = model
         self._serving = serving
         self._new_id = new_id
         self._send_timeout_s = send_timeout_s
+        self._max_conversations = max_conversations
+        self._conversations = 0
 
     def routes(self) -> Sequence[BaseRoute]:
         """Both paths that clients know."""
@@ -86,10 +91,14 @@ class TurnRealtimeService:
         socket = ClientSocket(websocket, send_timeout_s=self._send_timeout_s)
         dialect = Dialect.BETA if asks_for_beta(websocket.headers) else Dialect.OPENAI
         refusal = self._refusal(websocket)
-        if refusal is None:
-            await self._converse(websocket, socket, dialect)
-        else:
+        if refusal is not None:
             socket.release(refusal)
+        else:
+            self._conversations += 1
+            try:
+                await self._converse(websocket, socket, dialect)
+            finally:
+                self._conversations -= 1
         farewell = socket.released.result()
         if farewell is not None:
             await socket.part(farewell)
@@ -106,6 +115,9 @@ class TurnRealtimeService:
             )
         if not self._omni.turn_features.supports_chat_completions:
             return self._farewell("unsupported", "Realtime API is not available", NORMAL_CLOSURE)
+        if self._conversations >= self._max_conversations:
+            message = "Too many conversations are open."
+            return self._farewell("resource_exhausted", message, POLICY_VIOLATION)
         return None
 
     async def _converse(self, websocket: WebSocket, socket: ClientSocket, dialect: Dialect) -> None:
