@@ -1,3 +1,4 @@
+import logging
 import os
 import select
 import socket
@@ -33,7 +34,9 @@ from omniduplex.stages.messages import (
     StageReady,
     StageStop,
 )
-from omniduplex.stages.worker import AbortedRequests, Inbox, create_model, run_worker
+from omniduplex.stages.worker import AbortedRequests, Inbox, create_model, end_orphan, run_worker
+from omniduplex.telemetry import log_queue
+from omniduplex.telemetry.log_queue import QueuedHandler
 
 
 class Worked:
@@ -275,6 +278,40 @@ def assert_gone_soon(pid: int) -> None:
         assert select.select([pidfd], [], [], TIMEOUT_S)[0], f"process {pid} lives on"
     finally:
         os.close(pidfd)
+
+
+class LatePen(QueuedHandler):
+    """Writes nothing before it is flushed, like a thread that has had no turn yet."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self._flushed = threading.Event()
+        super().__init__(self._write_late)
+
+    def flush(self) -> None:
+        self._flushed.set()
+        super().flush()
+
+    def _write_late(self, text: str) -> None:
+        self._flushed.wait()
+        self.written.append(text)
+
+
+def test_an_orphan_that_hangs_ends_when_its_last_words_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def leave(status: int) -> None:
+        raise SystemExit(status)
+
+    monkeypatch.setattr(os, "_exit", leave)
+    monkeypatch.setattr(log_queue, "FLUSH_TIMEOUT_S", TIMEOUT_S)
+    pen = LatePen()
+    monkeypatch.setattr(logging.getLogger(), "handlers", [pen])
+
+    with pytest.raises(SystemExit, match="1"):
+        end_orphan()
+
+    assert pen.written == ["the worker did not end by itself\n"]
 
 
 def test_a_worker_whose_parent_says_nothing_ends() -> None:

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NoReturn
 
 import msgspec
 
@@ -237,7 +238,14 @@ def _receive(frames: Iterator[bytes], inbox: Inbox, send: Send) -> None:
         logger.exception("the parent broke the protocol")
     inbox.put(StageStop())
     time.sleep(ORPHAN_GRACE_S)
+    end_orphan()
+
+
+def end_orphan() -> NoReturn:
+    """End this process at once, whatever its model does, but not before that is logged."""
     logger.error("the worker did not end by itself")
+    for handler in logging.getLogger().handlers:
+        handler.flush()  # lines are written by a thread, which ends here too
     os._exit(1)
 
 
