@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 from tests.reliability.processes import comes_true
 
-from omniduplex.stages.stillness import STILL_LOOKS, Seen, Stillness, look_at
+from omniduplex.stages.stillness import STILL_LOOKS, Seen, Stillness, look_at, look_for_a_stop
 
 ASLEEP = Seen(((7, 3),), works=False, answers=False)
 AWAKE_SINCE = Seen(((7, 4),), works=False, answers=False)
@@ -73,6 +73,19 @@ def test_the_kernel_tells_who_computes_who_sleeps_and_who_is_stopped() -> None:
         )
         busy.kill()
     assert look_at(busy.pid) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_whoever_looks_for_a_stop_takes_a_sleeper_for_one_at_work() -> None:
+    read = [sys.executable, "-c", "input()"]
+    with subprocess.Popen(read, stdin=subprocess.PIPE) as sleeper:
+        assert comes_true(lambda: not works(sleeper.pid))
+        assert look_for_a_stop(sleeper.pid) == Seen((), works=True, answers=False)
+        os.kill(sleeper.pid, signal.SIGSTOP)
+        stopped = Seen((), works=False, answers=False)
+        assert comes_true(lambda: look_for_a_stop(sleeper.pid) == stopped)
+        sleeper.kill()
+    assert look_for_a_stop(sleeper.pid) is None
 
 
 def works(pid: int) -> bool:

@@ -120,8 +120,22 @@ class SleeplessModel(HangingModel):
 class DeadlockedModel(EchoModel):
     """Sleeps for ever in a step, and lets no other thread of Python run."""
 
+    sleepless = True
+
     def step(self, batch: Sequence[StageMessage]) -> None:
         ctypes.PyDLL(None).pause()
+
+
+class GraspingModel(EchoModel):
+    """Waits in a step for the end of the FIFO `go`, and lets no other thread of Python run."""
+
+    class Options(EchoModel.Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+        go: str
+
+    def step(self, batch: Sequence[StageMessage]) -> None:
+        with open(self.options.go, "rb") as gate:
+            ctypes.PyDLL(None).read(gate.fileno(), ctypes.create_string_buffer(1), 1)
+        super().step(batch)
 
 
 class ComputingModel(EchoModel):

@@ -1,8 +1,10 @@
 """Tells a worker that is busy from one that hangs, by asking it and by looking at it.
 
 There are two questions. One goes behind the work and is answered when the work is done; the other
-is answered at once, by a thread that does nothing else. Whoever owes an answer while nobody in it
-stirs hangs, whatever the clock says; the first answer is also due in the time of the stage.
+is answered at once, by a thread that does nothing else. Whoever owes an answer and is seen to do
+nothing hangs, whatever the clock says; the first answer is also due in the time of the stage. What
+a model's step may wait for decides what is seen: a stopped process always, one that sleeps only
+where nothing but a deadlock explains it.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ class StageModel(ABC):
     sleepless: ClassVar[bool] = False
     """Whether `step` waits for nothing but processors and the model's own threads.
 
-    Then a step during which all of them sleep is a deadlock, and is known as one after 0.6 s. Not
-    to be said of a model whose step waits for a device, a network or another process.
+    Then a step during which all of them sleep is a deadlock, and is known as one in less than a
+    second. Not to be said of a model whose step waits for a device, a network or another process.
     """
 
     def __init__(self, options: Any, emit: Emit) -> None:
@@ -46,8 +46,9 @@ class StageModel(ABC):
 
         A model that returns true has more to do than one step should: it is stepped again as soon
         as what else has arrived is taken, if need be with an empty batch.
-        A worker that does not come back from it within the `hang_timeout_s` of its stage is
-        killed, and sooner if it sleeps through it and is `sleepless`.
+        A worker process that does not come back from it within the `hang_timeout_s` of its stage,
+        by the clock, is killed; until then a step may wait for a device, even with the
+        interpreter's lock held. That of a `sleepless` model that sleeps is killed sooner.
         An exception that leaves `step` is a bug or a broken model: the worker dies of it and the
         sessions it carries fail. A failure of one request is an output with `error` instead.
         """

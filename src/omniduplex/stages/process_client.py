@@ -16,7 +16,7 @@ from omniduplex.stages.client import START_TIMEOUT_S, StageClient
 from omniduplex.stages.errors import StageStartError
 from omniduplex.stages.hang import LifeWatch
 from omniduplex.stages.messages import FromWorker, StageProbe, StageReady, ToWorker
-from omniduplex.stages.stillness import Look, look_at
+from omniduplex.stages.stillness import Look, look_at, look_for_a_stop
 from omniduplex.stages.transport import FrameProtocol
 from omniduplex.telemetry.logging import current_settings
 
@@ -98,9 +98,16 @@ class ProcessStageClient(StageClient):
             call_later=self._loop.call_later,
             ask=lambda: self._send(StageProbe()),
             on_dead=self._hangs,
-            look=partial(look_at, self._process.pid, ready.answering),
+            look=self._life_look(self._process.pid, ready),
         )
         self._life.begin()
+
+    def _life_look(self, pid: int, ready: StageReady) -> Look:
+        """How to see that nobody will ever answer."""
+        if ready.sleepless:
+            return partial(look_at, pid, ready.answering)
+        # A step that waits for a device may keep Python's lock, and with it whoever would answer.
+        return partial(look_for_a_stop, pid)
 
     def _step_look(self, ready: StageReady) -> Look:
         if self._process is None or not ready.sleepless:

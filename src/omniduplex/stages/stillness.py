@@ -17,6 +17,8 @@ STILL_LOOKS = 3
 
 # proc(5): running or ready to; waiting for a disk.
 _STIRRING = frozenset(b"RD")
+# By a signal; by a debugger.
+_STOPPED = frozenset(b"Tt")
 _STATE, _SWITCHES = b"State", (b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches")
 
 
@@ -39,24 +41,45 @@ Look = Callable[[], Seen | None]
 
 def look_at(pid: int, answering: Collection[int] = ()) -> Seen | None:
     """See what a process does (Linux); None without `/proc`, or when the process is gone."""
-    sleeps, stirring = [], set()
+    threads = _threads(pid)
+    if threads is None:
+        return None
+    stirring = {thread.id for thread in threads if thread.state in _STIRRING}
+    others = stirring.intersection(answering)
+    sleeps = sorted((thread.id, thread.sleeps) for thread in threads if thread.id not in answering)
+    return Seen(tuple(sleeps), works=stirring != others, answers=bool(others))
+
+
+def look_for_a_stop(pid: int) -> Seen | None:
+    """See only whether a process is stopped (Linux): one that sleeps counts as at work.
+
+    None without `/proc`, or when the process is gone.
+    """
+    threads = _threads(pid)
+    if threads is None:
+        return None
+    works = any(thread.state not in _STOPPED for thread in threads)
+    return Seen((), works=works, answers=False)
+
+
+class _Thread(NamedTuple):
+    id: int
+    state: int
+    sleeps: int
+
+
+def _threads(pid: int) -> list[_Thread] | None:
     try:
-        for folder in Path(f"/proc/{pid}/task").iterdir():
-            thread, (state, switches) = int(folder.name), _read(folder / "status")
-            if state in _STIRRING:
-                stirring.add(thread)
-            if thread not in answering:
-                sleeps.append((thread, switches))
+        return [_read(folder) for folder in Path(f"/proc/{pid}/task").iterdir()]
     except (OSError, KeyError):
         return None
-    others = stirring.intersection(answering)
-    return Seen(tuple(sorted(sleeps)), works=stirring != others, answers=bool(others))
 
 
-def _read(status: Path) -> tuple[int, int]:
-    lines = status.read_bytes().splitlines()
+def _read(folder: Path) -> _Thread:
+    lines = (folder / "status").read_bytes().splitlines()
     facts = dict(line.split(b":\t", 1) for line in lines if b":\t" in line)
-    return facts[_STATE][0], sum(int(facts[name]) for name in _SWITCHES)
+    sleeps = sum(int(facts[name]) for name in _SWITCHES)
+    return _Thread(int(folder.name), facts[_STATE][0], sleeps)
 
 
 class Stillness:
