@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -74,3 +75,12 @@ def test_a_port_in_use_says_what_to_do() -> None:
 
 def test_a_port_below_zero_is_refused() -> None:
     assert CliRunner().invoke(app, ["serve", "--port", "-1"]).exit_code == 2
+
+
+@pytest.mark.parametrize("command", [["bench", "flood"], ["bench", "soak"], ["replay", __file__]])
+def test_a_report_that_cannot_be_written_is_refused_before_the_work(
+    command: list[str], tmp_path: Path
+) -> None:
+    result = CliRunner().invoke(app, [*command, "--json", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "--json" in result.output

@@ -12,7 +12,10 @@ import typer
 
 ECHO_MODEL = "omniduplex/echo"
 
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Where the report goes, as JSON.")]
+JsonFile = Annotated[
+    Path | None,
+    typer.Option("--json", help="Where the report goes, as JSON.", dir_okay=False, writable=True),
+]
 
 
 def serve_command(model: str, deploy_config: Path | None = None) -> list[str]:

@@ -46,7 +46,10 @@ def replay(
         float, typer.Option(help="Word error rate up to which words are the same.", min=0.0)
     ] = 0.25,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Where the comparison goes, as JSON.")
+        Path | None,
+        typer.Option(
+            "--json", help="Where the comparison goes, as JSON.", dir_okay=False, writable=True
+        ),
     ] = None,
 ) -> None:
     """Play a recording's client against a server; exit code 1 when it goes otherwise."""
