@@ -71,6 +71,8 @@ class HistoryEntry:
     spoken: SpokenText | None = None
 
 
+OVERHEAD_CHARS = 64
+"""What an item, a part or a mark counts for beside its texts: empty ones take memory, too."""
 MAX_RESERVED = 64
 """Announced ids whose items never came, as of noise that was no turn, are forgotten in time."""
 
@@ -78,8 +80,8 @@ MAX_RESERVED = 64
 class History:
     """Items by id and order; `version` changes with every change, so that drafts can be checked.
 
-    User items with parts whose words are still being recognised are `pending`. `chars` counts the
-    text that was put in, less what was taken out.
+    User items with parts whose words are still being recognised are `pending`. `chars` is the size
+    of all items as they stand.
     """
 
     def __init__(self) -> None:
@@ -149,7 +151,7 @@ class History:
         self._entries[item_id] = entry
         self._order.insert(index, item_id)
         self._reserved.pop(item_id, None)
-        self.chars += text_size(entry.item)
+        self.chars += item_size(entry.item)
         self.version += 1
         return self._order[index - 1] if index else None
 
@@ -168,7 +170,9 @@ class History:
 
     def replace(self, item: Item) -> None:
         """Show this item in the place of the one with its id."""
-        self.get(item.id).item = item
+        entry = self.get(item.id)
+        self.chars += item_size(item) - item_size(entry.item)
+        entry.item = item
         self.version += 1
 
     def touch(self) -> None:
@@ -180,7 +184,7 @@ class History:
         entry = self.get(item_id)
         del self._entries[item_id]
         self._order.remove(item_id)
-        self.chars = max(0, self.chars - text_size(entry.item))
+        self.chars -= item_size(entry.item)
         self._pending = [one for one in self._pending if one[0] != item_id]
         self.version += 1
         return entry
@@ -230,5 +234,13 @@ def text_size(item: Item) -> int:
     """Characters of text in an item, whatever holds them."""
     size = sum(len(text or "") for text in (item.arguments, item.output))
     for part in item.content or ():
-        size += sum(len(text or "") for text in (part.text, part.transcript, part.image_url))
+        texts = (part.text, part.transcript, part.image_url, part.detail)
+        size += sum(len(text or "") for text in texts)
     return size
+
+
+def item_size(item: Item) -> int:
+    """What an item counts for: its texts and names, and what it takes to hold them."""
+    names = sum(len(name or "") for name in (item.id, item.name, item.call_id))
+    held = 1 + sum(1 + len(part.audio_text_marks or ()) for part in item.content or ())
+    return text_size(item) + names + held * OVERHEAD_CHARS

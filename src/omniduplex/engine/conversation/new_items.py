@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec import UNSET
 
-from omniduplex.engine.conversation.history import History, HistoryEntry, text_size
+from omniduplex.engine.conversation.history import History, HistoryEntry, item_size, text_size
 from omniduplex.protocol.duplex import AudioFormat, ContentPart, DuplexError, Item, ItemInput
 
 ROLE_PARTS = {
@@ -21,6 +21,8 @@ TEXT_PARTS = {"input_text", "output_text", "text"}
 
 # An item is told three times; all of them must fit into what may wait for a slow reader.
 MAX_ITEM_CHARS = 256 * 1024
+# They are told again with many an event.
+MAX_NAME_CHARS = 512
 MAX_CONVERSATION_CHARS = 16 * 1024 * 1024
 
 # Wire contract, section 7.6.
@@ -73,12 +75,12 @@ class ItemReader:
             DuplexError: `bad_event`, `bad_audio`, `unsupported`, `invalid_image`,
                 `input_backpressure`, `invalid_function_call_output`, by the field's name.
         """
+        _check_names(given, where)
         new = self._read(given, where, among)
-        size = text_size(new.item)
-        if size > MAX_ITEM_CHARS + _image_chars(given.content):
+        if text_size(new.item) > MAX_ITEM_CHARS + _image_chars(given.content):
             message = f"an item holds at most {MAX_ITEM_CHARS} characters of text"
             raise DuplexError("bad_event", message, param=where)
-        if self.history.chars + size > MAX_CONVERSATION_CHARS:
+        if self.history.chars + item_size(new.item) > MAX_CONVERSATION_CHARS:
             message = f"a conversation holds at most {MAX_CONVERSATION_CHARS} characters"
             raise DuplexError("input_backpressure", message, param=where)
         return new
@@ -152,6 +154,13 @@ class ItemReader:
         if len(urls) > MAX_IMAGES or sum(map(len, urls)) > MAX_IMAGE_CHARS:
             message = f"a conversation has at most {MAX_IMAGES} images of 4 MiB in all"
             raise DuplexError("input_backpressure", message, param=f"{where}.content")
+
+
+def _check_names(given: ItemInput, where: str) -> None:
+    for field_name in ("id", "name", "call_id"):
+        if len(getattr(given, field_name) or "") > MAX_NAME_CHARS:
+            message = f"{field_name} has at most {MAX_NAME_CHARS} characters"
+            raise DuplexError("bad_event", message, param=f"{where}.{field_name}")
 
 
 def _image_chars(parts: Iterable[ContentPart]) -> int:

@@ -1,0 +1,88 @@
+"""What a conversation takes from a client, and how much of it."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import pytest
+
+from omniduplex.engine.conversation.history import History, HistoryEntry
+from omniduplex.engine.conversation.new_items import (
+    MAX_CONVERSATION_CHARS,
+    MAX_ITEM_CHARS,
+    MAX_NAME_CHARS,
+    ItemReader,
+)
+from omniduplex.protocol.duplex import AudioFormat, ContentPart, DuplexError, Item, ItemInput
+
+LONG = "x" * (MAX_NAME_CHARS + 1)
+CALL = ItemInput(type="function_call", name="f", call_id="c")
+
+
+def reader(history: History) -> ItemReader:
+    counter = itertools.count()
+    return ItemReader(
+        history=history,
+        new_id=lambda prefix: f"{prefix}_{next(counter)}",
+        input_format=AudioFormat(),
+        takes_audio=True,
+        takes_images=False,
+    )
+
+
+def put(history: History, given: ItemInput) -> Item:
+    item = reader(history).read(given, "item", among=history).item
+    history.add(HistoryEntry(item))
+    return item
+
+
+@pytest.mark.parametrize("field", ["id", "name", "call_id"])
+def test_names_have_an_end(field: str) -> None:
+    history = History()
+    with pytest.raises(DuplexError) as refused:
+        put(history, msgspec.structs.replace(CALL, **{field: LONG}))
+    assert (refused.value.code, refused.value.param) == ("bad_event", f"item.{field}")
+    put(history, msgspec.structs.replace(CALL, **{field: LONG[1:]}))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ItemInput(),
+        ItemInput(content=(ContentPart(type="input_text", text="", detail="x" * 1000),)),
+        ItemInput(id="x" * MAX_NAME_CHARS),
+        CALL,
+        ItemInput(content=(ContentPart(type="input_text", text=""),) * 100),
+    ],
+)
+def test_no_item_is_free(given: ItemInput) -> None:
+    history = History()
+    item = put(history, given)
+    names = (item.id, item.name, item.call_id)
+    assert history.chars >= sum(len(name or "") for name in names) + len(item.content or ())
+    assert history.chars >= 64
+    full = MAX_CONVERSATION_CHARS // history.chars
+    history.chars *= full
+    with pytest.raises(DuplexError) as refused:
+        put(history, msgspec.structs.replace(given, id=f"{given.id or ''}2"[-MAX_NAME_CHARS:]))
+    assert refused.value.code == "input_backpressure"
+
+
+def test_an_item_has_an_end() -> None:
+    part = ContentPart(type="input_text", text="x" * (MAX_ITEM_CHARS + 1))
+    with pytest.raises(DuplexError) as refused:
+        put(History(), ItemInput(content=(part,)))
+    assert (refused.value.code, refused.value.param) == ("bad_event", "item")
+
+
+def test_what_is_taken_out_makes_room_for_just_as_much() -> None:
+    history = History()
+    put(history, ItemInput(id="stays", content=(ContentPart(type="input_text", text="hello"),)))
+    before = history.chars
+    history.add(HistoryEntry(Item(id="answer", role="assistant", content=())))
+    grown = (ContentPart(type="output_text", text="good day " * 100),)
+    history.replace(Item(id="answer", role="assistant", content=grown))
+    assert history.chars > before + 900
+    history.remove("answer")
+    assert history.chars == before
