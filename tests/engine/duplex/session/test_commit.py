@@ -368,6 +368,23 @@ def test_a_session_that_listens_may_stream_for_ever(driver: SessionDriver) -> No
     assert driver.events() == []
 
 
+def test_a_commit_that_is_refused_for_want_of_room_leaves_the_open_turn_as_it_was(
+    by_hand: SessionDriver,
+) -> None:
+    for _ in range(MAX_TURNS):
+        by_hand.append(100)
+        by_hand.commit()
+    by_hand.append(pcm=loud(100, 48_000), sample_rate_hz=48_000)
+    heard = by_hand.model.heard
+    by_hand.commit()
+    assert by_hand.error().code == "input_backpressure"
+    assert by_hand.model.heard == heard
+
+    by_hand.transcript("item_1", "words")
+    by_hand.commit()
+    assert len(by_hand.of(InputCommitted)) == MAX_TURNS + 1
+
+
 def test_turns_that_wait_for_their_words_are_bounded(by_hand: SessionDriver) -> None:
     for _ in range(MAX_TURNS):
         by_hand.append(100)

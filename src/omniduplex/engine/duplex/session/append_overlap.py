@@ -84,7 +84,7 @@ class AppendOverlap:
             verdict = judge_append(view)
             if verdict.action == "barge_in":
                 self._tell(view, verdict)
-                self._strike("barge_in")
+                self._output.stop("barge_in")
 
     def take(self, command: AppendAudio, pcm: bytes, *, speech: bool, runs: bool) -> Given:
         """Judge an append; `runs` says that an ear hears an utterance already."""
@@ -99,7 +99,7 @@ class AppendOverlap:
         self._overlap_ms, self._speaks = verdict.overlap_ms, speech
         self._tell(view, verdict)
         if verdict.action == "barge_in":
-            self._strike(_cancel_reason(view))
+            self._output.stop(_cancel_reason(view))
             kept, words = self._kept.take()
             return Given(
                 kept + self._kept.lead_in() + pcm,
@@ -164,11 +164,6 @@ class AppendOverlap:
             force_listen=command.force_listen,
             transcript=command.transcript,
         )
-
-    def _strike(self, reason: str) -> None:
-        """Stop what is being said, or played."""
-        if not self._output.cancel(reason):
-            self._output.cut_playback()
 
     def _tell(self, view: AppendView, verdict: AppendVerdict) -> None:
         """Each judgement of a client's append; where an ear judges too, each new one once."""

@@ -26,7 +26,7 @@ class ClientCommits:
         """Refuse a commit of nothing, unless it says itself that there was no speech.
 
         Raises:
-            DuplexError: `input_audio_buffer_empty`, `input_backpressure`.
+            DuplexError: `input_audio_buffer_empty`.
         """
         heard = self._turn.heard
         has_sound = heard.buffered_ms > 0 or heard.ignored_ms > 0 or self._appends.keeps
@@ -36,7 +36,6 @@ class ClientCommits:
                 "input_audio_buffer_empty",
                 "input_audio_buffer.commit requires a non-empty input audio buffer.",
             )
-        self._core.check_room_for_turn()
 
     def seal(self, command: Commit | InputCommit) -> None:
         """Commit the open turn, which was checked."""

@@ -141,8 +141,10 @@ class InputLane:
         """Seal the open turn.
 
         Raises:
-            DuplexError: as `ClientCommits.check`.
+            DuplexError: `input_backpressure`, or as `ClientCommits.check`.
         """
+        self._core.check_room_for_turn()
+        # The rest of the sound may be all there is of the turn, so it comes before the check.
         if self._turn.heard.speech or not self._core.config.decides_turns:
             self._end_stream()
         self._commits.check(command)
@@ -178,7 +180,7 @@ class InputLane:
 
     def _interrupted_by(self, start: UserSpeechStarted) -> None:
         self._turn.announce(start)
-        self._overlap.strike()
+        self._output.stop("turn_detected")
         self._core.turn_state = "user_speaking"
 
     def drafted(self, event: UserTurnDraft) -> None:

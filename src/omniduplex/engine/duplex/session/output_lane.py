@@ -306,6 +306,11 @@ class OutputLane:
         self.on_over(False)
         return True
 
+    def stop(self, reason: str) -> None:
+        """Stop what is being said, or played."""
+        if not self.cancel(reason):
+            self.cut_playback()
+
     def cut_playback(self) -> PlaybackRecord | None:
         """Stop what is still played of an answer that is whole; None when nothing was."""
         return self.playout.cut()

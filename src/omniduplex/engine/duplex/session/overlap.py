@@ -78,7 +78,7 @@ class Overlap:
         if self._output.active is not None:
             self._tell(verdict)
         if verdict.action == "barge_in":
-            self.strike()
+            self._output.stop("turn_detected")
 
     def goes_on(self, progress: UserSpeechProgress) -> UserSpeechStarted | None:
         """The utterance goes on; the start to announce, if it is an interruption by now."""
@@ -138,11 +138,6 @@ class Overlap:
         """Open input is dropped: there is nothing to judge any more."""
         self._release()
 
-    def strike(self) -> None:
-        """Stop what is being said, or played."""
-        if not self._output.cancel("turn_detected"):
-            self._output.cut_playback()
-
     def _release(self) -> UserSpeechStarted | None:
         start, self._withheld = self._withheld, None
         if start is not None:
@@ -150,10 +145,7 @@ class Overlap:
         return start
 
     def _is_answering(self) -> bool:
-        if self._output.active is not None:
-            return True
-        record = self._core.playback.latest
-        return record is not None and self._core.playback.playing(record, self._core.now)
+        return self._output.active is not None or self._output.playout.playing is not None
 
     def _view(self, *, ended: bool = False) -> OverlapView:
         config, progress = self._core.config, self._progress
