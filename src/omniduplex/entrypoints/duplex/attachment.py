@@ -8,13 +8,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from enum import Enum
 from typing import Any
 
-import msgspec
-
-from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
-from omniduplex.entrypoints.duplex.credential import RandomBytes, ResumeCredential
+from omniduplex.entrypoints.duplex.credential import RandomBytes
 from omniduplex.entrypoints.duplex.event_log import SessionEventLog
-from omniduplex.entrypoints.duplex.journal import EventJournal
 from omniduplex.entrypoints.duplex.ports import ServedOmni, ServedSession
+from omniduplex.entrypoints.duplex.resume import ResumeRight
 from omniduplex.entrypoints.duplex.websocket import (
     GOING_AWAY,
     INTERNAL_ERROR,
@@ -24,7 +21,6 @@ from omniduplex.entrypoints.duplex.websocket import (
     Farewell,
 )
 from omniduplex.protocol.duplex import (
-    Dialect,
     DuplexCommand,
     DuplexError,
     DuplexEvent,
@@ -35,7 +31,6 @@ from omniduplex.protocol.duplex import (
     SessionExpired,
     SessionExpiring,
     SessionReplaced,
-    SessionResumed,
     SessionUpdated,
     error_event,
 )
@@ -84,15 +79,12 @@ class SessionAttachment:
         self.state = AttachmentState.ATTACHED
         self.generation = 1
         self._session = session
-        self._omni = omni
         self._log = log
-        self._new_id = new_id
-        self._random_bytes = random_bytes
         self._spawn = spawn
         self._socket: ClientSocket | None = socket
-        self._credential: ResumeCredential | None = None
-        self._lease = session.lease_generation
-        self._control_id: str | None = None
+        self._resume_right = ResumeRight(
+            session, omni=omni, log=log, new_id=new_id, random_bytes=random_bytes
+        )
         self._writing = asyncio.Lock()
         self._last: SessionClosed | SessionExpired | None = None
         self._introduced = asyncio.Event()  # `session.created` and `session.updated` come first
@@ -105,7 +97,9 @@ class SessionAttachment:
     @property
     def leaves(self) -> bool:
         """Whether its connection is gone and no other may come, so that its slot will be free."""
-        return self._credential is None and (self._socket is None or self._socket.released.done())
+        if self._resume_right.granted:
+            return False
+        return self._socket is None or self._socket.released.done()
 
     # -- events out ---------------------------------------------------------------------------
 
@@ -190,7 +184,7 @@ class SessionAttachment:
     def _place(self, event: DuplexEvent) -> str | None:
         """Give an event its number; returns its text if the dialect shows it."""
         if isinstance(event, SessionCreated):
-            return self._log.append(self._credentialed(event), kept=event)
+            return self._log.append(self._resume_right.grant(event, self.generation), kept=event)
         if isinstance(event, SessionUpdated):
             self._introduced.set()
         elif isinstance(event, LAST_EVENTS):
@@ -227,23 +221,6 @@ class SessionAttachment:
         logger.debug("client of %s left: %s", self.session_id, gone.reason)
         self.drop(socket)
 
-    def _credentialed(self, created: SessionCreated) -> SessionCreated:
-        """Make the session resumable if its model and its client's dialect are, and say so."""
-        if self._log.dialect is not Dialect.DUPLEX:
-            return created
-        if not created.session.capabilities.supports_session_resume:
-            return created
-        limits: DuplexSessionRuntimeConfig = self._omni.pipeline.duplex_session
-        self._log.journal = EventJournal(
-            max_bytes=limits.resume_replay_max_bytes_per_session, ttl_s=limits.resume_replay_ttl_s
-        )
-        self._credential = ResumeCredential(self._random_bytes)
-        return msgspec.structs.replace(
-            created,
-            attachment_generation=self.generation,
-            resume_token=self._credential.issue(),
-        )
-
     # -- commands in --------------------------------------------------------------------------
 
     async def submit(self, socket: ClientSocket, command: DuplexCommand) -> None:
@@ -261,8 +238,7 @@ class SessionAttachment:
         if self._socket is not socket:
             return
         self._log.ack(seq)
-        if self._credential is not None:
-            self._credential.arrived()
+        self._resume_right.arrived()
 
     # -- connections going --------------------------------------------------------------------
 
@@ -274,7 +250,7 @@ class SessionAttachment:
         self._socket = None
         if self.state is AttachmentState.ENDED:
             return
-        if self._credential is None:
+        if not self._resume_right.granted:
             self._spawn(self._session.close("disconnect"), f"close {self.session_id}")
             return
         if self.state is AttachmentState.ATTACHED:
@@ -298,14 +274,7 @@ class SessionAttachment:
 
     def _detached(self) -> None:
         self.state = AttachmentState.DETACHED
-        self._spawn(self._start_grace(self._lease), f"detach {self.session_id}")
-
-    async def _start_grace(self, lease: int) -> None:
-        try:
-            await self._omni.detach_session(self.session_id, expected_lease_generation=lease)
-        except DuplexError as refused:
-            # A resume was faster, or the session is over: either way there is no grace to start.
-            logger.debug("session %s: not detached: %s", self.session_id, refused.code)
+        self._spawn(self._resume_right.detaching(), f"detach {self.session_id}")
 
     # -- connections coming -------------------------------------------------------------------
 
@@ -317,49 +286,20 @@ class SessionAttachment:
             DuplexError: it may not have the session.
             JournalGap: what it missed cannot be told in full.
         """
-        credential = self._check(request)
-        self.state = AttachmentState.RESUMING
-        try:
-            session = await self._take_lease()
-        except BaseException:
-            self._settle_refused()
-            raise
-        await self._activate(request, socket, credential, session)
-
-    def _check(self, request: ResumeSession) -> ResumeCredential:
-        credential = self._credential
-        if credential is None:
-            raise DuplexError("unsupported_session_resume", "This session cannot be resumed.")
         is_free = self._socket is None and self.state is AttachmentState.DETACHED
-        if not credential.opens(request.resume_token, is_free=is_free):
-            raise DuplexError("invalid_resume_token", "The token is not the session's newest.")
-        self._log.replay_after(request.last_received_server_event_seq)
+        self._resume_right.check(request, is_free=is_free)
         if self.state is AttachmentState.RESUMING:
             raise DuplexError(
                 "session_resume_conflict", "Another connection is resuming this session."
             )
-        return credential
-
-    async def _take_lease(self) -> DuplexSessionObject:
-        """Become the engine's owner of the session, as it then stands."""
-        # An attempt whose outcome is unknown is repeated under its own id.
-        self._control_id = self._control_id or self._new_id()
+        self.state = AttachmentState.RESUMING
         try:
-            self._lease = await self._omni.resume_session(
-                self.session_id,
-                expected_lease_generation=self._lease,
-                control_id=self._control_id,
-            )
-            self._control_id = None
-            return await self._omni.describe_session(self.session_id)
-        except DuplexError:
-            self._control_id = None
+            session = await self._resume_right.take_lease()
+            self._replace_connection()
+            await self._activate(request, socket, session)
+        except BaseException:
+            self._settle_refused()
             raise
-        except Exception:
-            logger.exception("session %s: the engine did not resume it", self.session_id)
-            raise DuplexError(
-                "runtime_resume_failed", "The engine could not attach the session."
-            ) from None
 
     def _settle_refused(self) -> None:
         if self.state is not AttachmentState.RESUMING:
@@ -370,39 +310,21 @@ class SessionAttachment:
             self._detached()
 
     async def _activate(
-        self,
-        request: ResumeSession,
-        socket: ClientSocket,
-        credential: ResumeCredential,
-        session: DuplexSessionObject,
+        self, request: ResumeSession, socket: ClientSocket, session: DuplexSessionObject
     ) -> None:
-        self._replace_connection()
-        try:
-            async with self._writing:
-                if self.state is AttachmentState.ENDED:
-                    raise expired_session(self.session_id)
-                cursor = request.last_received_server_event_seq
-                replay = self._log.replay_after(cursor)
-                self._socket = socket
-                self.state = AttachmentState.ATTACHED
-                self.generation += 1
-                token = credential.issue(request.resume_token)
-                resumed = SessionResumed(
-                    session_id=self.session_id,
-                    session=session,
-                    attachment_generation=self.generation,
-                    resume_token=token,
-                )
-                await self._write_all(socket, [self._log.render_at(resumed, cursor), *replay])
-        except BaseException:
-            self._settle_refused()
-            raise
+        async with self._writing:
+            if self.state is AttachmentState.ENDED:
+                raise expired_session(self.session_id)
+            texts = self._resume_right.tell(request, session, self.generation + 1)
+            self._socket = socket
+            self.state = AttachmentState.ATTACHED
+            self.generation += 1
+            await self._write_all(socket, texts)
 
-    async def _write_all(self, socket: ClientSocket, texts: list[str | None]) -> None:
+    async def _write_all(self, socket: ClientSocket, texts: Sequence[str]) -> None:
         try:
             for text in texts:
-                if text is not None:
-                    await socket.write([text])
+                await socket.write([text])
         except BaseException:
             self.drop(socket)
             raise

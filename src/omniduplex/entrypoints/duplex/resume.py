@@ -1,0 +1,143 @@
+"""What a session is resumed with: its client's token, the engine's lease, the events it missed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
+from omniduplex.entrypoints.duplex.credential import RandomBytes, ResumeCredential
+from omniduplex.entrypoints.duplex.event_log import SessionEventLog
+from omniduplex.entrypoints.duplex.journal import EventJournal
+from omniduplex.entrypoints.duplex.ports import ServedOmni, ServedSession
+from omniduplex.protocol.duplex import (
+    Dialect,
+    DuplexError,
+    DuplexSessionObject,
+    ResumeSession,
+    SessionCreated,
+    SessionResumed,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class ResumeRight:
+    """The right to carry one session on over another connection, if there is one."""
+
+    def __init__(
+        self,
+        session: ServedSession,
+        *,
+        omni: ServedOmni,
+        log: SessionEventLog,
+        new_id: Callable[[], str],
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._session_id = session.session_id
+        self._lease = session.lease_generation
+        self._omni = omni
+        self._log = log
+        self._new_id = new_id
+        self._random_bytes = random_bytes
+        self._credential: ResumeCredential | None = None
+        self._control_id: str | None = None
+
+    @property
+    def granted(self) -> bool:
+        """Whether the session waits for another connection when its own is gone."""
+        return self._credential is not None
+
+    def grant(self, created: SessionCreated, generation: int) -> SessionCreated:
+        """Make the session resumable if its model and its client's dialect are, and say so."""
+        if self._log.dialect is not Dialect.DUPLEX:
+            return created
+        if not created.session.capabilities.supports_session_resume:
+            return created
+        limits: DuplexSessionRuntimeConfig = self._omni.pipeline.duplex_session
+        self._log.journal = EventJournal(
+            max_bytes=limits.resume_replay_max_bytes_per_session, ttl_s=limits.resume_replay_ttl_s
+        )
+        self._credential = ResumeCredential(self._random_bytes)
+        return msgspec.structs.replace(
+            created, attachment_generation=generation, resume_token=self._credential.issue()
+        )
+
+    def arrived(self) -> None:
+        """The client has its newest token."""
+        if self._credential is not None:
+            self._credential.arrived()
+
+    def check(self, request: ResumeSession, *, is_free: bool) -> None:
+        """See whether a client may have the session; `is_free` when no connection carries it.
+
+        Raises:
+            DuplexError: `unsupported_session_resume`, `invalid_resume_token`.
+            JournalGap: what it missed cannot be told in full.
+        """
+        if not self._granted().opens(request.resume_token, is_free=is_free):
+            raise DuplexError("invalid_resume_token", "The token is not the session's newest.")
+        self._log.replay_after(request.last_received_server_event_seq)
+
+    async def take_lease(self) -> DuplexSessionObject:
+        """Become the engine's owner of the session, as it then stands.
+
+        Raises:
+            DuplexError: the engine's refusal, or `runtime_resume_failed`.
+        """
+        # An attempt whose outcome is unknown is repeated under its own id.
+        self._control_id = self._control_id or self._new_id()
+        try:
+            self._lease = await self._omni.resume_session(
+                self._session_id,
+                expected_lease_generation=self._lease,
+                control_id=self._control_id,
+            )
+            self._control_id = None
+            return await self._omni.describe_session(self._session_id)
+        except DuplexError:
+            self._control_id = None
+            raise
+        except Exception:
+            logger.exception("session %s: the engine did not resume it", self._session_id)
+            raise DuplexError(
+                "runtime_resume_failed", "The engine could not attach the session."
+            ) from None
+
+    def tell(
+        self, request: ResumeSession, session: DuplexSessionObject, generation: int
+    ) -> list[str]:
+        """The texts that a resumed client gets, with its next token.
+
+        Raises:
+            JournalGap: as `check`; the token stays what it was.
+        """
+        cursor = request.last_received_server_event_seq
+        replay = self._log.replay_after(cursor)
+        resumed = SessionResumed(
+            session_id=self._session_id,
+            session=session,
+            attachment_generation=generation,
+            resume_token=self._granted().issue(request.resume_token),
+        )
+        texts = [self._log.render_at(resumed, cursor), *replay]
+        return [text for text in texts if text is not None]
+
+    def detaching(self) -> Coroutine[Any, Any, None]:
+        """Work that has the engine count the time without a connection from here on."""
+        return self._detach(self._lease)
+
+    async def _detach(self, lease: int) -> None:
+        try:
+            await self._omni.detach_session(self._session_id, expected_lease_generation=lease)
+        except DuplexError as refused:
+            # A resume was faster, or the session is over: either way there is no grace to start.
+            logger.debug("session %s: not detached: %s", self._session_id, refused.code)
+
+    def _granted(self) -> ResumeCredential:
+        if self._credential is None:
+            raise DuplexError("unsupported_session_resume", "This session cannot be resumed.")
+        return self._credential
