@@ -244,7 +244,7 @@ async def test_b41_a_connection_that_is_cancelled_anywhere_takes_no_slot(path: s
                 await becomes(tasks, before)
                 assert serving.sessions == 0
 
-    assert runs > 10
+    assert runs > 8
 
 
 async def client_is_cancelled_everywhere(
