@@ -177,7 +177,10 @@ def session_config(preset: str, ref_audio: str | None) -> SessionConfig:
     Raises FileNotFoundError: there is no such voice sample.
     """
     config = PRESETS[preset](
-        input_audio=MICROPHONE, turn_detection=None, playback_commit_policy="ack_only"
+        input_audio=MICROPHONE,
+        turn_detection=None,
+        overlap_policy="listen_only",
+        playback_commit_policy="ack_only",
     )
     return structs.replace(config, ref_audio=reference_audio_data_url(ref_audio))
 

@@ -35,6 +35,8 @@ from omniduplex.clients.duplex import (
 )
 from omniduplex.protocol.duplex import (
     Dialect,
+    ErrorDetails,
+    ErrorEvent,
     EventAck,
     Heartbeat,
     RealtimeEvent,
@@ -113,7 +115,7 @@ async def test_a_url_of_another_kind_is_told_without_the_query_that_we_add() -> 
     assert "duplex=1" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("status", "hint"), [(401, "API key"), (404, "session_mode: turn")])
+@pytest.mark.parametrize(("status", "hint"), [(401, "API key"), (404, "no Realtime API")])
 @pytest.mark.anyio
 async def test_a_refused_connection_says_what_to_do(status: int, hint: str) -> None:
     def refuse(connection: ServerConnection, request: Request) -> Response:
@@ -126,6 +128,29 @@ async def test_a_refused_connection_says_what_to_do(status: int, hint: str) -> N
         port = next(iter(server.sockets)).getsockname()[1]
         client = DuplexClient(f"ws://127.0.0.1:{port}", model=MODEL)
         with pytest.raises(DuplexConnectionError, match=hint):
+            await client.open()
+
+
+@pytest.mark.anyio
+async def test_a_server_that_refuses_and_hangs_up_before_it_is_asked_is_heard() -> None:
+    details = ErrorDetails(
+        type="invalid_request_error", code="unsupported", message="turn requests alone"
+    )
+    refusal = ErrorEvent(error=details)
+
+    async def handler(connection: ServerConnection) -> None:
+        await connection.send(encode_event(refusal, event_id="event_1", seq=None))
+        await connection.close(1008, "unsupported")
+
+    async def dial(url: str) -> ClientConnection:
+        socket = await connect(url, compression=None)
+        await socket.wait_closed()
+        return socket
+
+    async with serve(handler, "127.0.0.1", 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        client = DuplexClient(f"ws://127.0.0.1:{port}", model=MODEL, connect=dial)
+        with pytest.raises(DuplexProtocolError, match="turn requests alone"):
             await client.open()
 
 

@@ -71,7 +71,7 @@ def succeed(name: str, *arguments: str | Path) -> str:
     return done.stdout
 
 
-def barge_in(folder: Path, *where: str) -> list[str]:
+def barge_in(folder: Path, *where: str, preset: str = "echo") -> list[str]:
     """Talk over an answer of five seconds after 300 ms; what is told of the two answers."""
     told = succeed(
         "barge_in_client.py",
@@ -80,7 +80,7 @@ def barge_in(folder: Path, *where: str) -> list[str]:
             "--model",
             ECHO,
             "--preset",
-            "echo",
+            preset,
             "--interrupt-after-ms",
             "300",
             "--output-dir",
@@ -112,8 +112,11 @@ def test_an_answer_is_cut_off_at_the_model_and_the_interruption_is_answered(
     assert seconds_of(tmp_path / "out" / "response_02.wav") * 1000 == heard_ms(second)
 
 
-def test_an_answer_that_is_all_there_is_cut_off_at_the_loudspeaker_inline(tmp_path: Path) -> None:
-    first, second = barge_in(tmp_path, "--inline")
+@pytest.mark.parametrize("preset", ["echo", "local", "minicpmo_4_5"])
+def test_an_answer_that_is_all_there_is_cut_off_at_the_loudspeaker_inline(
+    tmp_path: Path, preset: str
+) -> None:
+    first, second = barge_in(tmp_path, "--inline", preset=preset)
     assert first.startswith("response_01.wav: completed")
     assert "tone 440 Hz" in first
     assert 300 <= heard_ms(first) < 5000

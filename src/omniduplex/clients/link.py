@@ -103,14 +103,17 @@ class SessionLink:
             DuplexProtocolError: the server refused.
             DuplexSessionClosedError: it hung up instead of answering.
         """
-        events = self.events()
+        events, refused = self.events(), None
         try:
             async with asyncio.timeout(timeout_s):
                 await self._transport.connect()
-                await self._transport.send(UpdateSession(session=patch, event_id=event_id))
+                refused = await self._ask(UpdateSession(session=patch, event_id=event_id))
                 self._open = self._upkeep.connected = True
                 self._start(self._read(), "read")
                 created = await _first_created(events)
+        except DuplexSessionClosedError as error:
+            await self._release()
+            raise refused or error from None
         except TimeoutError:
             await self._release()
             raise DuplexConnectionError(f"no session within {timeout_s:g} s") from None
@@ -119,6 +122,14 @@ class SessionLink:
             raise
         self._start_upkeep()
         return created
+
+    async def _ask(self, command: UpdateSession) -> DuplexConnectionError | None:
+        """Send it; what a server that hung up already has said is still to be read."""
+        try:
+            await self._transport.send(command)
+        except DuplexConnectionError as error:
+            return error
+        return None
 
     async def take_over(self, request: ResumeSession, resumer: SessionResumer) -> SessionResumed:
         """Connect to a session that another client had.

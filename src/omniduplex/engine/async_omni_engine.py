@@ -147,7 +147,9 @@ class AsyncOmniEngine(TurnEngineBase[Orchestrator]):
     def __init__(self, pipeline: PipelineConfig) -> None:
         super().__init__(pipeline)
         if pipeline.turn_plugin is None or pipeline.session_mode != "turn":
-            raise ConfigError(f"pipeline {pipeline.name!r} is not deployed for turn requests")
+            raise ConfigError(
+                f"pipeline {pipeline.name!r} is not deployed for turn requests: session_mode: turn"
+            )
 
     def _create_orchestrator(self) -> Orchestrator:
         return Orchestrator(self.pipeline)

@@ -84,3 +84,24 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(
     result = CliRunner().invoke(app, [*command, "--json", str(tmp_path)])
     assert result.exit_code == 2
     assert "--json" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--allow-origin", "app.example"], "https://app.example"),
+        (["--ssl-keyfile", __file__], "--ssl-certfile"),
+    ],
+)
+def test_options_that_could_not_work_are_refused(arguments: list[str], told: str) -> None:
+    result = CliRunner().invoke(app, ["serve", "omniduplex/echo", "--port", "0", *arguments])
+    assert result.exit_code == 2
+    assert told in result.output
+
+
+def test_a_certificate_that_is_none_is_told_in_a_line() -> None:
+    command = ["serve", "omniduplex/echo", "--port", "0", "--ssl-certfile", __file__]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    assert "Cannot serve TLS with" in result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)

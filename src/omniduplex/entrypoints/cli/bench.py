@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from omniduplex.benchmarks.overhead import Side
     from omniduplex.benchmarks.questions import Question
 
-app = typer.Typer(help="Measure latency, overhead, turn taking and load.", no_args_is_help=True)
+app = typer.Typer(
+    help="Measure latency, overhead, cancels, turn taking, load and endurance.",
+    no_args_is_help=True,
+)
 app.command()(flood)
 app.command()(soak)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from omniduplex.entrypoints.async_omni import AsyncOmni
     from omniduplex.entrypoints.duplex.recorder import ConversationRecorder
     from omniduplex.entrypoints.duplex_omni import DuplexOmni
+    from omniduplex.entrypoints.openai.server import Certificate
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 ANY_HOST = ("0.0.0.0", "::", "")
@@ -62,6 +63,13 @@ def _log_level(name: str) -> str:
     return name.lower()
 
 
+def _origins(given: list[str] | None) -> list[str] | None:
+    for origin in given or ():
+        if origin != "*" and "://" not in origin:
+            raise typer.BadParameter(f"{origin}: an origin has a scheme, as in https://{origin}")
+    return given
+
+
 def serve(
     model: Annotated[
         str,
@@ -86,6 +94,7 @@ def serve(
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(
+            callback=_origins,
             help="A web origin whose pages may use this server, or *; may be repeated.",
             show_default=False,
         ),
@@ -118,18 +127,14 @@ def serve(
 
     from omniduplex.config.errors import ConfigError
     from omniduplex.config.loader import load_pipeline
-    from omniduplex.entrypoints.openai.server import (
-        Certificate,
-        TalkServer,
-        bind,
-        server_config,
-    )
+    from omniduplex.entrypoints.openai.server import TalkServer, bind, server_config
     from omniduplex.models.local.asset_sources import AssetError
     from omniduplex.stages.errors import StageStartError
     from omniduplex.telemetry.logging import LogSettings, setup_logging
 
     console = Console(stderr=True)
     setup_logging(LogSettings(logging.getLevelNamesMapping()[log_level.upper()], log_json))
+    certificate = _certificate(console, ssl_certfile, ssl_keyfile)
     with _port_errors(console, host, port):
         listener = bind(host, port)
     try:
@@ -141,7 +146,6 @@ def serve(
             with _recorder(record) as recorder:
                 app = build_app(omni, served_model_name, api_key, recorder, allow_origin or ())
                 name = served_model_name or omni.pipeline.model
-                certificate = Certificate(ssl_certfile, ssl_keyfile) if ssl_certfile else None
                 scheme = "https" if certificate else "http"
                 url = base_url(host, listener.getsockname()[1], scheme=scheme)
                 with _port_errors(console, host, port):
@@ -227,6 +231,23 @@ def _port_errors(console: Console, host: str, port: int) -> Iterator[None]:
     except OSError as error:
         hint = "; try --port" if error.errno == errno.EADDRINUSE else ""
         _fail(console, f"Cannot listen on {host}, port {port}: {error.strerror or error}{hint}")
+
+
+def _certificate(
+    console: Console, certfile: Path | None, keyfile: Path | None
+) -> Certificate | None:
+    from omniduplex.entrypoints.openai.server import Certificate
+
+    if certfile is None:
+        if keyfile is not None:
+            raise typer.BadParameter("--ssl-keyfile: the key of no certificate; see --ssl-certfile")
+        return None
+    certificate = Certificate(certfile, keyfile)
+    try:
+        certificate.check()
+    except OSError as error:  # what TLS does not like is an OSError, too
+        _fail(console, f"Cannot serve TLS with {certfile}: {error.strerror or error}")
+    return certificate
 
 
 def base_url(host: str, port: int, *, scheme: str = "http") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -187,6 +188,10 @@ class Certificate(NamedTuple):
 
     certfile: Path
     keyfile: Path | None = None
+
+    def check(self) -> None:
+        """Raise the OSError or `ssl.SSLError` that serving with it would end in."""
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certfile, self.keyfile)
 
 
 def server_config(

@@ -42,9 +42,6 @@ class VadHint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class AppendAudio(realtime.AppendAudio, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Audio for the open utterance, with the client's hints about it.
 
-    An unknown field may be another spelling of a known one, so it sends the codec to its alias
-    table; what is in no table is dropped there.
-
     Times in ms, rates in Hz; `video_frames` are bare base64 JPEG or PNG texts that ride the
     append which closes a model unit.
     """
