@@ -10,7 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 # How long a request may take to come, to the end of its headers.
 ARRIVAL_TIMEOUT_S = 10.0
 # Each costs a file descriptor and a few kB; who speaks at once is here for milliseconds.
-MAX_ARRIVALS = 512
+MAX_ARRIVALS = 1024
 # A key of a megabyte is still answered (401); what goes on is only meant to fill our memory.
 MAX_HEAD_BYTES = 2 * 1024 * 1024
 _TOO_LARGE = (
