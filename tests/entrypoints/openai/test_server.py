@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 import threading
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -189,3 +191,13 @@ def test_a_taken_port_shows_at_once() -> None:
 def test_a_host_of_another_machine_is_refused() -> None:
     with pytest.raises(OSError, match="Cannot assign"):
         bind("192.0.2.1", 0)
+
+
+def test_a_server_may_have_more_files_open_than_a_shell_lets_it() -> None:
+    code = (
+        "import resource as r; from omniduplex.entrypoints.openai.server import allow_many_sockets;"
+        "_, hard = r.getrlimit(r.RLIMIT_NOFILE); r.setrlimit(r.RLIMIT_NOFILE, (256, hard));"
+        "allow_many_sockets(); print(r.getrlimit(r.RLIMIT_NOFILE)[0] > 256)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "True\n"

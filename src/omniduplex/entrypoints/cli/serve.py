@@ -127,7 +127,12 @@ def serve(
 
     from omniduplex.config.errors import ConfigError
     from omniduplex.config.loader import load_pipeline
-    from omniduplex.entrypoints.openai.server import TalkServer, bind, server_config
+    from omniduplex.entrypoints.openai.server import (
+        TalkServer,
+        allow_many_sockets,
+        bind,
+        server_config,
+    )
     from omniduplex.models.local.asset_sources import AssetError
     from omniduplex.stages.errors import StageStartError
     from omniduplex.telemetry.logging import LogSettings, setup_logging
@@ -135,6 +140,7 @@ def serve(
     console = Console(stderr=True)
     setup_logging(LogSettings(logging.getLevelNamesMapping()[log_level.upper()], log_json))
     certificate = _certificate(console, ssl_certfile, ssl_keyfile)
+    allow_many_sockets()
     with _port_errors(console, host, port):
         listener = bind(host, port)
     try:
@@ -146,8 +152,9 @@ def serve(
             with _recorder(record) as recorder:
                 app = build_app(omni, served_model_name, api_key, recorder, allow_origin or ())
                 name = served_model_name or omni.pipeline.model
-                scheme = "https" if certificate else "http"
-                url = base_url(host, listener.getsockname()[1], scheme=scheme)
+                url = base_url(
+                    host, listener.getsockname()[1], scheme="https" if certificate else "http"
+                )
                 with _port_errors(console, host, port):
                     listener.listen()
                 TalkServer(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 # How long the sessions of a stopping server may go on.
 DRAIN_TIMEOUT_S = 5.0
 
+MAX_OPEN_FILES = 65536
 # The codec refuses what is over its own limit and keeps the connection, so frames well above
 # that limit must reach it.
 MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -241,3 +243,14 @@ def bind(host: str, port: int) -> socket.socket:
         raise
     bound.set_inheritable(False)
     return bound
+
+
+def allow_many_sockets() -> None:
+    """Raise this process's soft limit of open files, often 1024, towards the hard one.
+
+    Each client is one file, and they all come back at once after a broken network.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
