@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
@@ -50,3 +52,30 @@ class OpenAISocket:
                 yield message
         except ConnectionClosed as error:
             raise LineError(f"the connection is closed: {error}") from error
+
+
+class OpenAIConversation(ABC):
+    """A session over one connection: begun when its context begins, over with it."""
+
+    _socket: OpenAISocket
+
+    async def __aenter__(self) -> Self:
+        await self._socket.open()
+        try:
+            await self._begin()
+        except BaseException:
+            await self._socket.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._socket.close()
+
+    @abstractmethod
+    async def _begin(self) -> None:
+        """Configure the session; raises `LineError` when it is refused."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 import pybase64
@@ -12,7 +11,7 @@ import pybase64
 from omniduplex.audio.pcm import duration_ms
 from omniduplex.audio.resample import StreamResampler
 from omniduplex.benchmarks.microphone import RATE_HZ as MICROPHONE_HZ
-from omniduplex.benchmarks.openai_socket import OpenAISocket
+from omniduplex.benchmarks.openai_socket import OpenAIConversation, OpenAISocket
 from omniduplex.benchmarks.serve.session import Arrival, ServeSession, stage_metrics
 from omniduplex.benchmarks.turns.line import LineError
 from omniduplex.benchmarks.turns.openai_line import (
@@ -46,7 +45,7 @@ class WireEvent(msgspec.Struct, frozen=True):
     error: _Error | None = None
 
 
-class OpenAISession(ServeSession):
+class OpenAISession(OpenAIConversation, ServeSession):
     """One session without turn detection; the client commits and asks for the answer."""
 
     turn_end = "input_audio_buffer.commit, with response.create right behind it"
@@ -54,23 +53,6 @@ class OpenAISession(ServeSession):
     def __init__(self, url: str, model: str, api_key: str | None = None) -> None:
         self._resampler = StreamResampler(MICROPHONE_HZ, RATE_HZ)
         self._socket = OpenAISocket(realtime_url(url, model), api_key)
-
-    async def __aenter__(self) -> Self:
-        await self._socket.open()
-        try:
-            await self._begin()
-        except BaseException:
-            await self._socket.close()
-            raise
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._socket.close()
 
     async def send(self, pcm: bytes) -> None:
         audio = pybase64.b64encode_as_string(self._resampler.process(pcm))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 import pybase64
 
-from omniduplex.benchmarks.openai_socket import OpenAISocket
+from omniduplex.benchmarks.openai_socket import OpenAIConversation, OpenAISocket
 from omniduplex.benchmarks.turns.line import Line, LineError, LineEvent, SessionWish
 
 RATE_HZ = 24_000
@@ -46,7 +45,7 @@ class WireEvent(msgspec.Struct, frozen=True):
     error: _Error | None = None
 
 
-class OpenAILine(Line):
+class OpenAILine(OpenAIConversation, Line):
     """One session as the official examples open it: the client clears its loudspeaker itself."""
 
     rate_hz = RATE_HZ
@@ -55,23 +54,6 @@ class OpenAILine(Line):
         self._wish = wish
         self._socket = OpenAISocket(realtime_url(url, wish.model), wish.api_key)
         self._items: dict[str, str] = {}
-
-    async def __aenter__(self) -> Self:
-        await self._socket.open()
-        try:
-            await self._begin()
-        except BaseException:
-            await self._socket.close()
-            raise
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._socket.close()
 
     async def send(self, pcm: bytes) -> None:
         audio = pybase64.b64encode_as_string(pcm)

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from omniduplex.engine.conversation.history import HistoryEntry, SpokenText, answer_item_id
 from omniduplex.engine.conversation.response_options import Wanted
+from omniduplex.engine.conversation.tool_calls import CallItem
 from omniduplex.engine.duplex.model_events import FunctionCall, ResponseAudio
 from omniduplex.engine.duplex.session.announcing import announce
 from omniduplex.engine.duplex.session.core import SessionCore
@@ -18,8 +19,6 @@ from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.response_timing import ResponseTiming
 from omniduplex.protocol.duplex import (
     DuplexResponse,
-    FunctionCallDelta,
-    FunctionCallDone,
     FunctionCallFacts,
     Item,
     ItemDone,
@@ -130,36 +129,16 @@ class Response:
         if not (call.name and call.call_id):
             self._tell_malformed(call)
             return
-        item = Item(
-            id=self.core.new_id("item"),
-            type="function_call",
-            status="in_progress",
-            name=call.name,
+        item = CallItem(
+            item_id=self.core.new_id("item"),
             call_id=call.call_id,
-            arguments="",
+            name=call.name,
+            arguments=call.arguments,
         )
-        index = self._open_item(item)
-        self.core.emit(
-            FunctionCallDelta(
-                response_id=self.response_id,
-                item_id=item.id,
-                output_index=index,
-                call_id=call.call_id,
-                delta=call.arguments,
-            )
-        )
-        self.core.emit(
-            FunctionCallDone(
-                response_id=self.response_id,
-                item_id=item.id,
-                output_index=index,
-                call_id=call.call_id,
-                name=call.name,
-                arguments=call.arguments,
-            )
-        )
-        done = msgspec.structs.replace(item, status="completed", arguments=call.arguments)
-        self._finish_item(index, done)
+        index = self._open_item(item.opened())
+        for event in item.told(self.response_id, index):
+            self.core.emit(event)
+        self._finish_item(index, item.completed())
 
     def _tell_malformed(self, call: FunctionCall) -> None:
         """Show a tool call that lacks its name or its id: nobody can answer it."""

@@ -16,6 +16,7 @@ from omniduplex.engine.conversation.history import (
     answer_item_id,
 )
 from omniduplex.engine.conversation.response_options import Wanted
+from omniduplex.engine.conversation.tool_calls import CallItem
 from omniduplex.engine.turns import TurnChunk, TurnToolCall
 from omniduplex.entrypoints.openai.turn_realtime.sound import ShownEvent, SoundDelta
 from omniduplex.protocol.duplex import (
@@ -25,8 +26,6 @@ from omniduplex.protocol.duplex import (
     ContentPartAdded,
     ContentPartDone,
     DuplexResponse,
-    FunctionCallDelta,
-    FunctionCallDone,
     Item,
     ItemAdded,
     ItemCreated,
@@ -168,36 +167,16 @@ class Answer:
     def _call(self, call: TurnToolCall) -> None:
         if not (call.name and call.call_id):
             return  # Nobody can answer it, and the dialects of turns have no event for it.
-        item = Item(
-            id=self.new_id("item"),
-            type="function_call",
-            status="in_progress",
-            name=call.name,
+        item = CallItem(
+            item_id=self.new_id("item"),
             call_id=call.call_id,
-            arguments="",
+            name=call.name,
+            arguments=call.arguments,
         )
-        index = self._add(item)
-        self.emit(
-            FunctionCallDelta(
-                response_id=self.response_id,
-                item_id=item.id,
-                output_index=index,
-                call_id=call.call_id,
-                delta=call.arguments,
-            )
-        )
-        self.emit(
-            FunctionCallDone(
-                response_id=self.response_id,
-                item_id=item.id,
-                output_index=index,
-                call_id=call.call_id,
-                name=call.name,
-                arguments=call.arguments,
-            )
-        )
-        done = msgspec.structs.replace(item, status="completed", arguments=call.arguments)
-        self._finish(index, done)
+        index = self._add(item.opened())
+        for event in item.told(self.response_id, index):
+            self.emit(event)
+        self._finish(index, item.completed())
 
     # -- items and parts --------------------------------------------------------------------
 
