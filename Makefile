@@ -27,9 +27,7 @@ run: install-run assets ## serve the embedded model (HOST, PORT: 127.0.0.1, 8000
 	$(BIN)/omniduplex serve --host "$(HOST)" --port "$(PORT)"
 
 test: setup chromium interop check ## everything: formatting, types, import contracts, all tests
-	if command -v chromium >/dev/null; \
-	then $(BIN)/python -m pytest; \
-	else $(BIN)/python -m pytest -m "not browser"; fi
+	scripts/run_tests.sh
 
 check: install-dev ## formatting, lint, types, import contracts
 	$(BIN)/ruff format --check

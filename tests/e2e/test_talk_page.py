@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -222,6 +223,8 @@ def test_the_latency_names_the_moment_it_is_measured_from(
     answer(server, "resp_1", 1)
     server.end_response("resp_1")
 
+    # The words beside it stand there from the start: only the number tells that one was measured.
+    expect(talking.locator("#latency")).to_have_text(re.compile(r"^\d+ ms$"))
     expect(talking.locator("#origin")).to_have_text("end of turn to first sound")
     latency = talking.evaluate("omniduplex.latency")
     assert latency["ms"] >= 0
