@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omniduplex.stages.messages import FromWorker, StageInput, StageOutput, StageReady, ToWorker
+from omniduplex.stages.messages import (
+    FromWorker,
+    StageFatal,
+    StageInput,
+    StageOutput,
+    StageReady,
+    ToWorker,
+)
 from omniduplex.stages.transport import (
     LENGTH,
     MAX_FRAME_BYTES,
@@ -85,8 +92,8 @@ def test_blocking_ends_talk_over_a_socket_in_order() -> None:
             sender = FrameSender(ours)
             for message in sent:
                 sender.send(message)
-            sender.close(10)
-        reader.join(10)
+            sender.close(60)
+        reader.join(60)
 
     assert [msgspec.msgpack.decode(payload, type=ToWorker) for payload in received] == sent
 
@@ -108,7 +115,7 @@ def test_sending_to_a_peer_that_is_gone_neither_raises_nor_blocks() -> None:
         sender = FrameSender(ours)
         for _ in range(1000):
             sender.send(StageInput("r", pcm=bytes(10_000)))
-        sender.close(10)
+        sender.close(60)
 
 
 class Peer:
@@ -131,7 +138,7 @@ class Peer:
         self.lost.set()
 
     async def closed(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.lost.wait()
 
 
@@ -143,8 +150,23 @@ async def test_the_asyncio_end_reads_everything_before_it_reports_the_loss() -> 
         sender = FrameSender(theirs)
         for output in outputs:
             sender.send(output)
-        await asyncio.to_thread(sender.close, 10)
+        await asyncio.to_thread(sender.close, 60)
 
+    await peer.closed()
+
+    assert peer.received == outputs
+    assert peer.times_lost == 1
+
+
+@pytest.mark.anyio
+async def test_the_last_words_of_a_peer_are_heard_though_we_speak_to_it_when_it_is_gone() -> None:
+    peer = Peer()
+    outputs = [StageOutput("r", pcm=bytes(100_000)), StageFatal("no memory")]
+    with await peer.connect() as theirs:
+        for output in outputs:
+            theirs.sendall(encode_frame(output))
+    for _ in range(10):
+        peer.protocol.send(StageInput("r", pcm=bytes(100_000)))
     await peer.closed()
 
     assert peer.received == outputs

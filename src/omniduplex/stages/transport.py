@@ -7,6 +7,7 @@ asyncio protocol. Audio travels as raw bytes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import queue
 import socket
@@ -128,6 +129,9 @@ class FrameProtocol(asyncio.Protocol):
 
     `on_message` gets each message in order, then `on_lost` is called once. A frame that is not
     valid ends the connection, as nothing after it can be trusted.
+
+    A transport that cannot write any more reads no more either, though the peer may have said why
+    it goes. What it leaves is read from a copy of its socket.
     """
 
     def __init__(
@@ -138,15 +142,20 @@ class FrameProtocol(asyncio.Protocol):
         self._on_message = on_message
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
+        self._copy: socket.socket
+        self._broken = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        descriptor = transport.get_extra_info("socket").fileno()
+        self._copy = socket.fromfd(descriptor, socket.AF_UNIX, socket.SOCK_STREAM)
 
     def data_received(self, data: bytes) -> None:
         try:
             messages = [self._decode(payload) for payload in self._frames.feed(data)]
         except (FrameError, msgspec.DecodeError) as error:
             logger.error("a stage worker broke the protocol: %s", error)
+            self._broken = True
             self.abort()
             return
         for message in messages:
@@ -154,6 +163,10 @@ class FrameProtocol(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        with self._copy, contextlib.suppress(OSError):
+            self._copy.setblocking(False)
+            while not self._broken and (data := self._copy.recv(READ_BYTES)):
+                self.data_received(data)
         self._on_lost()
 
     def send(self, message: msgspec.Struct) -> None:
