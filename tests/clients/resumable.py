@@ -47,7 +47,7 @@ from omniduplex.protocol.duplex import (
     error_event,
 )
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 Answer = Callable[[ServerConnection, ResumeSession], Awaitable[bool]]
 """Returns whether the connection stays and carries the session."""

@@ -198,8 +198,8 @@ async def test_events_come_in_order_to_every_consumer(client: DuplexClientBase, 
 
 async def test_wait_for_takes_classes_and_wire_types(client: DuplexClientBase, peer: Peer) -> None:
     async with client:
-        by_class = client.wait_for(ResponseDone, timeout_s=20)
-        by_name = client.wait_for("output_audio_buffer.cleared", timeout_s=20)
+        by_class = client.wait_for(ResponseDone, timeout_s=60)
+        by_name = client.wait_for("output_audio_buffer.cleared", timeout_s=60)
         peer.emit(InputCleared(), OutputCleared(), done("r", "cancelled"))
 
         assert (await by_class).response.status == "cancelled"
@@ -211,8 +211,8 @@ async def test_wait_for_raises_a_refusal_that_nobody_asked_for(
 ) -> None:
     error = DuplexError("input_audio_buffer_empty", "nothing to commit", event_id="evt_9")
     async with client:
-        waiting = client.wait_for(ResponseDone, timeout_s=20)
-        asked_for = client.wait_for("error", timeout_s=20)
+        waiting = client.wait_for(ResponseDone, timeout_s=60)
+        asked_for = client.wait_for("error", timeout_s=60)
         peer.emit(error_event(error))
 
         with pytest.raises(DuplexProtocolError) as caught:
@@ -300,7 +300,7 @@ async def test_an_answer_that_began_before_anyone_asked_is_not_lost(
     client: DuplexClientBase, peer: Peer
 ) -> None:
     async with client:
-        finished = client.wait_for(ResponseDone, timeout_s=20)
+        finished = client.wait_for(ResponseDone, timeout_s=60)
         peer.emit(created("r"), audio("r", bytes(4800)), done("r"))
         await finished
 
@@ -313,7 +313,7 @@ async def test_a_consumer_that_sleeps_loses_the_oldest_and_can_tell(
 ) -> None:
     async with client:
         sleeper = client.events()
-        finished = client.wait_for("response.done", timeout_s=20)
+        finished = client.wait_for("response.done", timeout_s=60)
         peer.emit(*(words("r", str(n)) for n in range(1500)), done("r"))
         await finished
 

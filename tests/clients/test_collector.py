@@ -76,7 +76,7 @@ async def test_it_takes_what_a_client_hears_from_the_call_on(
     async with client:
         consuming = asyncio.create_task(collector.consume(client))
         peer.emit(created("r"), audio("r", bytes(4800)), done("r"))
-        await client.wait_for("response.done", timeout_s=20)
+        await client.wait_for("response.done", timeout_s=60)
         await acknowledge_collected_playback(client, collector)
         ack = await peer.received(AckPlayback)
     await consuming

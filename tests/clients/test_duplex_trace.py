@@ -156,7 +156,7 @@ async def test_a_client_traces_what_it_sends_and_hears(
     async with connect(
         config=SessionConfig(instructions=SECRET), trace=trace, clock=clock
     ) as client:
-        ended = client.wait_for(ResponseDone, timeout_s=20)
+        ended = client.wait_for(ResponseDone, timeout_s=60)
         await client.append_audio(bytes(640))
         peer.emit(created("r"), audio("r", bytes(4)), done("r"))
         await ended

@@ -75,21 +75,21 @@ async def test_a_tone_is_answered(talker: DuplexClientBase) -> None:
             break
     audio = b"".join([chunk async for chunk in answer.audio()])
 
-    assert await answer.wait(timeout_s=20) == "completed"
+    assert await answer.wait(timeout_s=60) == "completed"
     assert answer.transcript.startswith("You said")
     assert len(audio) // 48 == answer.played_ms > 0
 
 
 async def test_what_was_heard_is_acknowledged(talker: DuplexClientBase) -> None:
     collector = EventCollector()
-    finished = talker.wait_for(ResponseDone, timeout_s=20)
+    finished = talker.wait_for(ResponseDone, timeout_s=60)
     events = talker.events()
     await talker.stream_pcm(tone(800), chunk_ms=80)
     await talker.commit(create_response=True)
     name = (await finished).response_id
     for event in events.drain():
         collector.add(event)
-    acknowledged = talker.wait_for(PlaybackAcknowledged, timeout_s=20)
+    acknowledged = talker.wait_for(PlaybackAcknowledged, timeout_s=60)
     await acknowledge_collected_playback(talker, collector)
 
     facts = (await acknowledged).event
@@ -99,7 +99,7 @@ async def test_what_was_heard_is_acknowledged(talker: DuplexClientBase) -> None:
 
 async def test_an_answer_tells_how_soon_it_came(talker: DuplexClientBase) -> None:
     collector = EventCollector()
-    finished = talker.wait_for(ResponseDone, timeout_s=20)
+    finished = talker.wait_for(ResponseDone, timeout_s=60)
     events = talker.events()
     await talker.stream_pcm(tone(800), chunk_ms=80)
     await talker.commit(create_response=True)
@@ -117,7 +117,7 @@ async def test_an_answer_tells_how_soon_it_came(talker: DuplexClientBase) -> Non
 
 
 async def test_a_refusal_names_the_command(talker: DuplexClientBase) -> None:
-    refused = talker.wait_for("session.closed", timeout_s=20)
+    refused = talker.wait_for("session.closed", timeout_s=60)
     event_id = await talker.commit()
 
     with pytest.raises(DuplexProtocolError) as caught:

@@ -74,7 +74,7 @@ async def test_senders_wait_when_too_much_is_held_and_keep_their_order() -> None
     assert [sender.done() for sender in senders] == [True, True, False, False, False, False]
 
     await outbox.release()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await asyncio.gather(*senders)
 
     assert numbers(wire) == list(range(6))

@@ -227,7 +227,7 @@ async def test_open_a_session(
 async def test_stream_and_consume_responses(
     names: dict[str, Any], url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with asyncio.timeout(20), client_of(url) as client:
+    async with asyncio.timeout(60), client_of(url) as client:
         names["client"] = client
         await run(STREAM, names)
         await run(RESPONSES, names)
@@ -238,7 +238,7 @@ async def test_stream_and_consume_responses(
 
 
 async def test_interrupt(names: dict[str, Any], halting: DuplexOmni) -> None:
-    async with asyncio.timeout(20), InlineDuplexClient(halting, model=MODEL) as client:
+    async with asyncio.timeout(60), InlineDuplexClient(halting, model=MODEL) as client:
         names["client"] = client
         await client.append_audio(names["question"])
         async for speaking in client.responses():
@@ -252,7 +252,7 @@ async def test_interrupt(names: dict[str, Any], halting: DuplexOmni) -> None:
 
 
 async def test_measure_latency(names: dict[str, Any], url: str) -> None:
-    async with asyncio.timeout(20), client_of(url) as client:
+    async with asyncio.timeout(60), client_of(url) as client:
         names["client"] = client
         names["answered"] = answered
         await client.append_audio(names["question"])
@@ -267,7 +267,7 @@ async def test_measure_latency(names: dict[str, Any], url: str) -> None:
 
 
 async def test_python_api(names: dict[str, Any]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await run(PYTHON_API, names)
     names["omni"].shutdown()
 
@@ -277,7 +277,7 @@ async def test_python_api(names: dict[str, Any]) -> None:
 
 
 async def test_inline(names: dict[str, Any], omni: DuplexOmni) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         names["omni"] = omni
         reader = (
             "if response.decision == 'speak': assert await response.wait() == 'completed'; break"

@@ -173,7 +173,7 @@ async def test_events_are_acknowledged_in_one_batch_after_a_while(
 ) -> None:
     _, url = websocket_peer
     async with DuplexClient(url, model=MODEL, clock=clock, heartbeat_interval_s=None) as client:
-        finished = client.wait_for(ResponseDone, timeout_s=20)
+        finished = client.wait_for(ResponseDone, timeout_s=60)
         peer.emit(created("r"), audio("r", b"ab"), done("r"))
         await finished
         await clock.sleeping()
@@ -190,7 +190,7 @@ async def test_a_burst_is_acknowledged_every_64_events(
 ) -> None:
     _, url = websocket_peer
     async with DuplexClient(url, model=MODEL, clock=clock) as client:
-        finished = client.wait_for(ResponseDone, timeout_s=20)
+        finished = client.wait_for(ResponseDone, timeout_s=60)
         peer.emit(*(words("r", "a") for _ in range(150)), done("r"))
         await finished
 
@@ -224,7 +224,7 @@ async def test_b58_the_four_ways_to_end_are_told_apart(
         peer.emit(created("r"), done("r", status))
         response = await anext(responses)
 
-        assert await response.wait(timeout_s=20) == status
+        assert await response.wait(timeout_s=60) == status
         assert response.done_event is not None
         assert response.done_event.response.status == status
 
@@ -254,7 +254,7 @@ async def test_deltas_without_a_created_response_are_an_answer_all_the_same(
         response = await anext(responses)
 
         assert [chunk async for chunk in response.audio()] == [b"abcd"]
-        assert await response.wait(timeout_s=20) == "completed"
+        assert await response.wait(timeout_s=60) == "completed"
     assert (response.created_event, response.transcript) == (None, "hi")
 
 
@@ -293,7 +293,7 @@ async def test_an_event_seen_before_is_dropped() -> None:
     async with saying(*frames) as url, DuplexClient(url, model=MODEL) as client:
         response = await anext(client.responses())
 
-        assert await response.wait(timeout_s=20) == "completed"
+        assert await response.wait(timeout_s=60) == "completed"
     assert response.transcript == "one two"
 
 

@@ -21,7 +21,7 @@ QUIET, LOUD = b"\0\0", b"\0\x20"
 async def until(connection: Any, wire_type: str) -> list[dict[str, Any]]:
     """Read up to this event; the package's own models must take every one."""
     events: list[dict[str, Any]] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not events or events[-1]["type"] != wire_type:
             events.append((await connection.recv()).to_dict())
             BETA.validate_python(events[-1])

@@ -46,7 +46,7 @@ def engine() -> Iterator[AsyncOmniEngine]:
 
 
 async def texts(engine: AsyncOmniEngine, text: str) -> list[str]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return [chunk.text async for chunk in engine.generate(say(text))]
 
 
@@ -70,7 +70,7 @@ def test_a_stages_error_is_the_callers(engine: AsyncOmniEngine) -> None:
 
 def test_leaving_early_aborts_the_request(engine: AsyncOmniEngine) -> None:
     async def check() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             outputs = engine.generate(say("for ever"))
             async for _ in outputs:
                 break
@@ -103,7 +103,7 @@ def test_a_shutdown_ends_the_requests_that_are_open() -> None:
     engine.start()
 
     async def check() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             outputs = engine.generate(say("for ever"))
             async for _ in outputs:
                 break
@@ -121,7 +121,7 @@ def test_more_turns_than_there_is_room_for_are_refused() -> None:
     engine.start()
 
     async def check() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             first = engine.generate(say("for ever"))
             async for _ in first:
                 break

@@ -58,7 +58,7 @@ class Door:
 
 def running(check: Callable[[Door], Awaitable[None]]) -> None:
     async def main(door: Door) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await check(door)
 
     door = Door()

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from omniduplex.entrypoints.openai.arrivals import Lobby
 from omniduplex.entrypoints.openai.server import Certificate, TalkServer, bind, server_config
 
-START_TIMEOUT_S = STOP_TIMEOUT_S = 20.0
+START_TIMEOUT_S = STOP_TIMEOUT_S = 60.0
 
 
 class RunningServer:

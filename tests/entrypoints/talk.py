@@ -10,7 +10,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 
 class Talk:

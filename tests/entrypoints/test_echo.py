@@ -187,7 +187,7 @@ def test_a_taken_port_is_told_in_one_line() -> None:
         port = str(taken.getsockname()[1])
         command = [sys.executable, "-m", "omniduplex.entrypoints.cli.main", "serve", MODEL]
         ended = subprocess.run(
-            [*command, "--port", port], capture_output=True, text=True, timeout=30, check=False
+            [*command, "--port", port], capture_output=True, text=True, timeout=100, check=False
         )
 
     assert ended.returncode == 1

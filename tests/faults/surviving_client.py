@@ -11,7 +11,7 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.sync.client import ClientConnection, connect
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 Command = dict[str, Any]
 Event = dict[str, Any]

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 CHUNK_BYTES = 64 * 1024
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ PATTERNS = 1000
 # Pools of threads grow as they are first needed.
 WARM_UP = 200
 CAPACITY = 4
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 CLOSE_CODES = (1000, 1001, 3000, 4999)
 
 

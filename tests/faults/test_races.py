@@ -35,7 +35,7 @@ def omni() -> Iterator[DuplexOmni]:
 
 
 async def receive(socket: ClientConnection) -> dict[str, Any]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         event: dict[str, Any] = json.loads(await socket.recv())
         return event
 
@@ -46,7 +46,7 @@ async def test_of_two_resumes_with_one_token_exactly_one_wins(
     url = serve_app(create_app(omni)).replace("http", "ws", 1) + "/v1/duplex?autostart=0"
     refusals: Counter[str] = Counter()
     async with AsyncExitStack() as connections:
-        holder = await connections.enter_async_context(connect(url))
+        holder = await connections.enter_async_context(connect(url, open_timeout=None))
         await holder.send(json.dumps({"type": "session.update", "session": {}}))
         created, updated = await receive(holder), await receive(holder)
         request = {
@@ -59,7 +59,9 @@ async def test_of_two_resumes_with_one_token_exactly_one_wins(
             if race % 2:  # every other race is a takeover
                 await holder.close()
             rivals = [
-                await connections.enter_async_context(connect(url, compression=None))
+                await connections.enter_async_context(
+                    connect(url, compression=None, open_timeout=None)
+                )
                 for _ in range(2)
             ]
             await asyncio.gather(*(rival.send(json.dumps(request)) for rival in rivals))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-SETTLE_TIMEOUT_S = 30.0
+SETTLE_TIMEOUT_S = 60.0
 
 
 def resident_bytes(pid: int) -> int:

@@ -39,7 +39,7 @@ from omniduplex.protocol.duplex import (
 pytestmark = pytest.mark.anyio
 
 CAPACITY = 2
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 PATIENCE = 20_000
 """Looks at a count, a millisecond apart."""
 

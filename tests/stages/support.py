@@ -10,7 +10,7 @@ from omniduplex.config.pipeline import StageConfig
 from omniduplex.stages.messages import StageOutput
 from omniduplex.stages.model import StageModel
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 def stage(model_class: type[StageModel], **fields: Any) -> StageConfig:

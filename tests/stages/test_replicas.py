@@ -43,7 +43,7 @@ async def converse(omni: DuplexOmni) -> list[str]:
             await client.commit(create_response=True)
             async for answer in answers:
                 if answer.decision == "speak":
-                    ends.append(await answer.wait(timeout_s=20))
+                    ends.append(await answer.wait(timeout_s=60))
                     break
     return ends
 

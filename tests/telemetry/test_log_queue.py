@@ -11,7 +11,7 @@ from tests.reliability.processes import comes_true
 
 from omniduplex.telemetry.log_queue import QueuedHandler, dropped_lines
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 class Reader:

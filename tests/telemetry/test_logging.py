@@ -18,7 +18,7 @@ logger = logging.getLogger("omniduplex.test")
 
 @pytest.fixture(autouse=True)
 def _restore_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("omniduplex.telemetry.log_queue.FLUSH_TIMEOUT_S", 20.0)
+    monkeypatch.setattr("omniduplex.telemetry.log_queue.FLUSH_TIMEOUT_S", 60.0)
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield
@@ -70,7 +70,7 @@ def test_tasks_do_not_see_the_session_of_each_other() -> None:
 
     async def both() -> None:
         a, b = asyncio.Event(), asyncio.Event()
-        async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             group.create_task(work("sess_a", a, b))
             group.create_task(work("sess_b", b, a))
 

@@ -83,7 +83,7 @@ def test_openai_session_is_created_before_any_client_event(base: str, omni: Fake
         assert created["type"] == "session.created"
         assert created["session"]["model"] == "gpt-realtime"
         assert "capabilities" not in created["session"]
-        assert omni.opened.get(timeout=10).config.input_format.rate_hz == 24000
+        assert omni.opened.get(timeout=60).config.input_format.rate_hz == 24000
 
 
 @pytest.mark.e2e
@@ -106,7 +106,7 @@ def test_duplex_first_update_opens_the_session_with_it(base: str, omni: FakeOmni
     assert created["session"]["instructions"] == "be brief"
     assert created["session"]["capabilities"]["chunk_period_ms"] == 1000
     assert updated["server_event_seq"] == 2
-    assert omni.opened.get(timeout=10).commands == []
+    assert omni.opened.get(timeout=60).commands == []
 
 
 @pytest.mark.e2e

@@ -68,7 +68,7 @@ def test_what_the_router_refuses_has_the_same_shape(
 def test_stopping_the_app_closes_its_sessions(omni: FakeOmni) -> None:
     with TestClient(create_app(omni)) as client, client.websocket_connect("/v1/realtime") as socket:
         assert socket.receive_json()["type"] == "session.created"
-        session = omni.opened.get(timeout=10)
+        session = omni.opened.get(timeout=60)
     assert session.close_reason is not None
     assert omni.sessions == []
 

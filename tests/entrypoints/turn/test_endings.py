@@ -20,7 +20,7 @@ from omniduplex.entrypoints.async_omni import AsyncOmni
 from omniduplex.entrypoints.openai.turn_app import create_turn_app
 
 MODEL = "words"
-WAIT_S = 20
+WAIT_S = 60
 
 
 class WatchedOmni(AsyncOmni):

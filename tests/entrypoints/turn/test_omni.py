@@ -34,7 +34,7 @@ def asked(*content: str | TurnAudio, speak: bool = False) -> AnswerRequest:
 
 def run(omni: AsyncOmni, request: TurnRequest) -> list[TurnChunk]:
     async def chunks() -> list[TurnChunk]:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return [chunk async for chunk in omni.generate(request)]
 
     return asyncio.run(chunks())

@@ -516,7 +516,7 @@ class RealRoom:
         """What is told up to the first message of that type, without units of mere listening."""
         told: list[Told] = []
         while not told or not isinstance(told[-1], last):
-            output = self._out.get(timeout=30)
+            output = self._out.get(timeout=60)
             assert output.error == ""
             message = message_in(output)
             if not isinstance(message, KeptListening):

@@ -226,7 +226,7 @@ def test_what_is_spoken_is_understood(voice: Voice, recognizer: Recognizer) -> N
     try:
         stage.step([StageInput("a", text=clause) for clause in clauses])
         stage.step([StageInput("a", final=True)])
-        assert over.wait(30)
+        assert over.wait(60)
     finally:
         stage.close()
 
