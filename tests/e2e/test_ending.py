@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.e2e.recordings import recording
-from tests.e2e.server import alive, serve
+from tests.e2e.server import ends, serve
 from tests.entrypoints.talk import Talk
 
 from omniduplex.models.local.asr import Recognizer
@@ -31,7 +31,7 @@ def test_the_embedded_model_ends_in_the_middle_of_an_answer(recognizer: Recogniz
 
     assert code == 0
     assert len(family) >= 3, "the server and its two stages"
-    assert [pid for pid in family if alive(pid)] == []
+    assert [pid for pid in family if not ends(pid)] == []
     assert events[-1]["type"] == "session.closed"
     assert closing == 1001
 
@@ -40,4 +40,4 @@ def test_a_server_without_sessions_ends_too() -> None:
     with serve("omniduplex/echo") as server:
         family = server.family()
         assert server.stop() == 0
-    assert [pid for pid in family if alive(pid)] == []
+    assert [pid for pid in family if not ends(pid)] == []
