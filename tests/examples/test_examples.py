@@ -121,7 +121,8 @@ def test_an_answer_that_is_all_there_is_cut_off_at_the_loudspeaker_inline(
     assert "tone 440 Hz" in first
     assert 300 <= heard_ms(first) < 5000
     assert "tone 880 Hz" in second
-    assert seconds_of(tmp_path / "out" / "response_01.wav") == pytest.approx(5.0, abs=0.1)
+    # Echo answers all that was committed: the question, and the silence up to the commit.
+    assert seconds_of(tmp_path / "out" / "response_01.wav") > 4.9
 
 
 def test_a_wav_of_another_rate_is_told_in_a_line(tmp_path: Path) -> None:
