@@ -13,7 +13,7 @@ from omniduplex.protocol.duplex import AppendAudio, encode_command
 BASELINE = [sys.executable, "-m", "omniduplex.benchmarks.baseline"]
 PARENT_OF_A_BUSY_CHILD = """
 import signal, subprocess, sys
-child = "import time\\nwhile time.process_time() < 0.3: pass\\nprint(flush=True)\\ninput()"
+child = "import time\\nwhile time.process_time() < 0.5: pass\\nprint(flush=True)\\ninput()"
 with subprocess.Popen(
     [sys.executable, "-c", child], stdin=subprocess.PIPE, stdout=subprocess.PIPE
 ) as process:
@@ -37,7 +37,8 @@ def test_a_server_is_found_answers_and_is_gone_after_the_block() -> None:
 
 def test_the_time_of_children_counts() -> None:
     with serve([sys.executable, "-c", PARENT_OF_A_BUSY_CHILD]) as server:
-        assert server.cpu_seconds() >= 0.3
+        # The kernel tells whole ticks, user and system apart: some of the 0.5 s may be missing.
+        assert server.cpu_seconds() >= 0.4
 
 
 def test_a_server_that_dies_at_the_start_tells_why() -> None:
