@@ -31,8 +31,6 @@ from omniduplex.clients import (
     ResponseHandle,
     SessionConfig,
     Subscription,
-    bytes_for_ms,
-    duration_ms,
     echo,
     local,
     minicpmo_4_5,
@@ -45,7 +43,7 @@ from omniduplex.protocol.duplex import ClearOutputAudio, OutputCleared
 
 CHUNK_MS = 40
 PATIENCE_S = 60.0
-MICROPHONE = AudioFormat(rate_hz=16_000)
+MICROPHONE = AudioFormat(sample_rate_hz=16_000)
 PRESETS = {
     "local": local.create_duplex_session_config,
     "echo": echo.create_duplex_session_config,
@@ -71,7 +69,7 @@ class Microphone:
 
     async def run(self) -> None:
         """Send until cancelled."""
-        size = bytes_for_ms(self._client.config.input_audio, CHUNK_MS)
+        size = self._client.config.input_audio.byte_count(CHUNK_MS)
         due = self._clock.now()
         while True:
             due += CHUNK_MS / 1000
@@ -93,7 +91,7 @@ class Answer:
     @property
     def audio_ms(self) -> int:
         """Whole ms of the audio that has come."""
-        return int(duration_ms(self.handle.audio_format, len(self.audio)))
+        return int(self.handle.audio_format.duration_ms(len(self.audio)))
 
     async def collect(self) -> None:
         """Take all of the audio."""
@@ -103,7 +101,7 @@ class Answer:
 
     def write(self, path: Path) -> None:
         """Write the audio as a WAV."""
-        write_pcm16_wav(path, bytes(self.audio), self.handle.audio_format.rate_hz)
+        write_pcm16_wav(path, bytes(self.audio), self.handle.audio_format.sample_rate_hz)
 
 
 class BargeIn:

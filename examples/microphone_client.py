@@ -29,8 +29,6 @@ from omniduplex.clients import (
     ServerEvent,
     SessionConfig,
     bounded_drain,
-    bytes_for_ms,
-    duration_ms,
     read_pcm16_wav,
 )
 from omniduplex.protocol.duplex import (
@@ -41,8 +39,8 @@ from omniduplex.protocol.duplex import (
     TurnDetectionPatch,
 )
 
-MICROPHONE = AudioFormat(rate_hz=16_000)
-LOUDSPEAKER = AudioFormat(rate_hz=24_000)
+MICROPHONE = AudioFormat(sample_rate_hz=16_000)
+LOUDSPEAKER = AudioFormat(sample_rate_hz=24_000)
 BLOCK_MS = 40
 CONFIG = SessionConfig(
     input_audio=MICROPHONE,
@@ -68,14 +66,14 @@ class Device:
         # When each block will have sounded, by the device's clock, and how much that makes.
         self._sounding: deque[tuple[float, float]] = deque()
         microphone = sounddevice.RawInputStream(
-            samplerate=MICROPHONE.rate_hz,
+            samplerate=MICROPHONE.sample_rate_hz,
             channels=1,
             dtype="int16",
-            blocksize=MICROPHONE.rate_hz * BLOCK_MS // 1000,
+            blocksize=MICROPHONE.sample_rate_hz * BLOCK_MS // 1000,
             callback=self._take,
         )
         self._loudspeaker = sounddevice.RawOutputStream(
-            samplerate=LOUDSPEAKER.rate_hz, channels=1, dtype="int16", callback=self._fill
+            samplerate=LOUDSPEAKER.sample_rate_hz, channels=1, dtype="int16", callback=self._fill
         )
         self._streams = (microphone, self._loudspeaker)
         for stream in self._streams:
@@ -105,8 +103,8 @@ class Device:
     def stop(self) -> float:
         """Fade out; where that will end, as a position."""
         with self._lock:
-            self._queued[:] = CUT.tail(bytes(self._queued), rate_hz=LOUDSPEAKER.rate_hz)
-            return self._given_ms + duration_ms(LOUDSPEAKER, len(self._queued))
+            self._queued[:] = CUT.tail(bytes(self._queued), rate_hz=LOUDSPEAKER.sample_rate_hz)
+            return self._given_ms + LOUDSPEAKER.duration_ms(len(self._queued))
 
     def _take(self, block: Any, *_: Any) -> None:
         self._loop.call_soon_threadsafe(self._spoken.put_nowait, bytes(block))
@@ -116,7 +114,7 @@ class Device:
             pcm = bytes(self._queued[: len(block)])
             del self._queued[: len(pcm)]
             if pcm:
-                length_ms = duration_ms(LOUDSPEAKER, len(pcm))
+                length_ms = LOUDSPEAKER.duration_ms(len(pcm))
                 self._given_ms += length_ms
                 sounded_at = when.outputBufferDacTime + length_ms / 1000
                 self._sounding.append((sounded_at, self._given_ms))
@@ -135,7 +133,7 @@ class Recording:
         """The next block, once it has been spoken."""
         self._due += BLOCK_MS / 1000
         await self._clock.sleep_until(self._due)
-        size = bytes_for_ms(MICROPHONE, BLOCK_MS)
+        size = MICROPHONE.byte_count(BLOCK_MS)
         block, self._pcm = self._pcm[:size], self._pcm[size:]
         return block.ljust(size, b"\0")
 

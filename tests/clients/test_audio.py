@@ -10,8 +10,6 @@ from tests.clients.scripted import audio
 from omniduplex.clients.audio import delta_format, strip_data_url
 from omniduplex.clients.duplex import (
     audio_data_url,
-    bytes_for_ms,
-    duration_ms,
     image_data_url,
     read_pcm16_wav,
     write_pcm16_wav,
@@ -23,19 +21,19 @@ from omniduplex.protocol.duplex import AudioDelta, AudioFormat
     ("audio_format", "size", "ms"),
     [
         (AudioFormat(), 3200, 100),
-        (AudioFormat(encoding="pcm_f32le", rate_hz=24000), 9600, 100),
-        (AudioFormat(encoding="g711_ulaw", rate_hz=8000), 160, 20),
+        (AudioFormat(encoding="pcm_f32le", sample_rate_hz=24000), 9600, 100),
+        (AudioFormat(encoding="g711_ulaw", sample_rate_hz=8000), 160, 20),
     ],
 )
 def test_bytes_and_ms_are_two_ways_to_say_it(
     audio_format: AudioFormat, size: int, ms: float
 ) -> None:
-    assert duration_ms(audio_format, size) == ms
-    assert bytes_for_ms(audio_format, ms) == size
+    assert audio_format.duration_ms(size) == ms
+    assert audio_format.byte_count(ms) == size
 
 
 def test_a_duration_comes_out_as_whole_samples() -> None:
-    assert bytes_for_ms(AudioFormat(rate_hz=22050), 0.1) == 4
+    assert AudioFormat(sample_rate_hz=22050).byte_count(0.1) == 4
 
 
 def test_a_wav_comes_back_as_it_was_written(tmp_path: Path) -> None:
@@ -83,7 +81,7 @@ def test_a_data_url_holds_the_bytes_of_a_file(tmp_path: Path) -> None:
 
 
 def test_a_delta_tells_its_format_or_has_the_expected_one() -> None:
-    expected = AudioFormat(encoding="g711_alaw", rate_hz=8000)
+    expected = AudioFormat(encoding="g711_alaw", sample_rate_hz=8000)
 
     assert delta_format(audio("r", b"", rate_hz=16000), expected) == AudioFormat()
     assert delta_format(AudioDelta(response_id="r", item_id="i", delta=b""), expected) is expected

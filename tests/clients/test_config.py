@@ -38,7 +38,7 @@ def test_the_plain_session_says_what_every_client_says() -> None:
 def test_whatever_is_set_is_said() -> None:
     config = SessionConfig(
         modalities=("text",),
-        input_audio=AudioFormat(encoding="pcm_f32le", rate_hz=24000),
+        input_audio=AudioFormat(encoding="pcm_f32le", sample_rate_hz=24000),
         instructions="Be brief.",
         ref_audio="data:audio/wav;base64,",
         voice="calm",
@@ -79,7 +79,7 @@ def test_the_local_preset_is_a_session_that_the_server_takes() -> None:
     assert config.playback_commit_policy == "ack_only"
     assert (config.input_format, config.output_format) == (
         AudioFormat(),
-        AudioFormat(rate_hz=24000),
+        AudioFormat(sample_rate_hz=24000),
     )
     assert config.instructions == "Be brief."
     assert config.auto_response

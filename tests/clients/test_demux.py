@@ -28,7 +28,7 @@ STATUSES: tuple[ResponseStatus, ...] = ("completed", "cancelled", "failed", "inc
 
 @pytest.fixture
 def demux() -> ResponseDemux:
-    return ResponseDemux(AudioFormat(rate_hz=24000))
+    return ResponseDemux(AudioFormat(sample_rate_hz=24000))
 
 
 def waiting(consumer: Subscription[ResponseHandle]) -> list[ResponseHandle]:
@@ -131,7 +131,7 @@ def test_the_rate_of_the_audio_is_what_the_audio_says(demux: ResponseDemux) -> N
     feed(demux, audio("r", b"ab", rate_hz=22050))
 
     (handle,) = waiting(answers)
-    assert handle.audio_format == AudioFormat(rate_hz=22050)
+    assert handle.audio_format == AudioFormat(sample_rate_hz=22050)
 
 
 @dataclass
@@ -195,7 +195,7 @@ def test_any_legal_order_gives_each_answer_its_own(
     drawn: tuple[dict[str, Truth], list[RealtimeEvent], int],
 ) -> None:
     truths, stream, listens = drawn
-    demux = ResponseDemux(AudioFormat(rate_hz=24000))
+    demux = ResponseDemux(AudioFormat(sample_rate_hz=24000))
     answers = demux.subscribe()
     feed(demux, *stream)
     handles = waiting(answers)

@@ -149,7 +149,7 @@ class PhoneLeg:
         self._ends_at_ms = 0.0
 
     def play(self, pcm: bytes, audio_format: AudioFormat) -> None:
-        assert audio_format == AudioFormat(rate_hz=24000)
+        assert audio_format == AudioFormat(sample_rate_hz=24000)
         self.sent += pcm
         self._ends_at_ms += len(pcm) / 48
 

@@ -15,8 +15,8 @@ TOOL = {"type": "function", "name": "get_weather"}
 def test_minicpmo_listens_and_speaks_in_a_given_voice() -> None:
     config = minicpmo_4_5(ref_audio="data:audio/wav;base64,AA==")
 
-    assert config.input_audio == AudioFormat(rate_hz=16000)
-    assert config.output_audio == AudioFormat(rate_hz=24000)
+    assert config.input_audio == AudioFormat(sample_rate_hz=16000)
+    assert config.output_audio == AudioFormat(sample_rate_hz=24000)
     assert config.overlap_policy == "listen_only"
     assert config.playback_commit_policy == "ack_only"
     assert config.ref_audio == "data:audio/wav;base64,AA=="
@@ -35,8 +35,8 @@ def test_overrides_replace_fields_and_join_the_extra_body() -> None:
 def test_personaplex_takes_floats_and_a_persona() -> None:
     config = personaplex(persona="A wise teacher.")
 
-    assert config.input_audio == AudioFormat(encoding="pcm_f32le", rate_hz=24000)
-    assert config.output_audio == AudioFormat(rate_hz=24000)
+    assert config.input_audio == AudioFormat(encoding="pcm_f32le", sample_rate_hz=24000)
+    assert config.output_audio == AudioFormat(sample_rate_hz=24000)
     assert (config.voice, config.instructions) == ("NATF2.pt", "A wise teacher.")
 
 
@@ -45,8 +45,8 @@ def test_nemotron_has_tools() -> None:
         instructions="Be brief.", tools=[TOOL], idle_timeout_s=60, extra_body={"nvc_seed": 1}
     )
 
-    assert config.input_audio == AudioFormat(encoding="pcm_f32le", rate_hz=16000)
-    assert config.output_audio == AudioFormat(rate_hz=22050)
+    assert config.input_audio == AudioFormat(encoding="pcm_f32le", sample_rate_hz=16000)
+    assert config.output_audio == AudioFormat(sample_rate_hz=22050)
     assert (config.instructions, config.idle_timeout_s) == ("Be brief.", 60)
     assert config.extra_body == {"nvc_seed": 1, "realtime_tools": [TOOL]}
     assert nemotron_voicechat().extra_body == {}

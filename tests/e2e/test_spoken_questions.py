@@ -123,7 +123,7 @@ def test_what_is_spoken_is_what_is_written(
     said = []
     for exchange in exchanges:
         collector, answer = exchange.collector, exchange.response_id
-        resampler = StreamResampler(collector.output_format.rate_hz, 16_000)
+        resampler = StreamResampler(collector.output_format.sample_rate_hz, 16_000)
         pcm = resampler.process(bytes(collector.response_audio[answer]), last=True)
         said.append((collector.response_text(answer), recognizer.transcribe(pcm).text))
     assert total_error_rate(said) <= MAX_ANSWER_WER, said

@@ -146,7 +146,7 @@ async def test_only_what_the_player_reported_is_in_the_next_prompt(
     assert heard[committed[1]] == INTERRUPTION.words
 
     said = assistant_words(endpoint.prompt_ending(INTERRUPTION.words))
-    rate_hz = collector.output_format.rate_hz
+    rate_hz = collector.output_format.sample_rate_hz
     played_ms = player.played_ms(first)
     assert HEARD_MS <= played_ms < collector.audio_ms(first)
     spoken = spoken_by(recognizer, bytes(collector.response_audio[first]), rate_hz, played_ms)

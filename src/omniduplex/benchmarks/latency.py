@@ -155,7 +155,7 @@ class Conversation:
         if answer.status in ENDED:
             output = self._client.config.output_audio
             samples = answer.audio_bytes / output.bytes_per_sample
-            await self._client.ack_playback(samples / output.rate_hz * MS_PER_S)
+            await self._client.ack_playback(samples / output.sample_rate_hz * MS_PER_S)
 
     def _turn(self, question: Question, answer: _Answer, spoken: int) -> Turn:
         heard = " ".join(answer.heard)
@@ -223,7 +223,7 @@ def session_config(vad: Vad) -> SessionConfig:
     if vad != "none":
         detection = TurnDetectionPatch(type=vad)
     return SessionConfig(
-        input_audio=AudioFormat(rate_hz=RATE_HZ),
+        input_audio=AudioFormat(sample_rate_hz=RATE_HZ),
         turn_detection=detection,
         auto_response=vad != "none",
     )

@@ -27,7 +27,7 @@ LONG_TEXT = " ".join(["again"] * 25)
 WARM_UP_S = 2.0
 # The ear ends turns, so that a frame over an answer is heard and not told of; no turn is answered.
 OPEN_MICROPHONE = SessionConfig(
-    input_audio=AudioFormat(rate_hz=16_000),
+    input_audio=AudioFormat(sample_rate_hz=16_000),
     auto_response=False,
     overlap_policy="listen_only",
     turn_detection=TurnDetectionPatch(

@@ -15,25 +15,15 @@ PCM16_BYTES = 2
 _ENCODINGS: dict[str, Encoding] = {name: name for name in get_args(Encoding)}
 
 
-def duration_ms(audio_format: AudioFormat, byte_count: int) -> float:
-    """How long so many bytes last."""
-    return byte_count * 1000.0 / (audio_format.bytes_per_sample * audio_format.rate_hz)
-
-
-def bytes_for_ms(audio_format: AudioFormat, ms: float) -> int:
-    """Bytes that last `ms`, to the nearest whole sample."""
-    return round(ms * audio_format.rate_hz / 1000.0) * audio_format.bytes_per_sample
-
-
 def delta_format(delta: AudioDelta, expected: AudioFormat) -> AudioFormat:
     """The format of a delta: what it says itself, else what was asked for."""
     encoding = expected.encoding
     if delta.format is not UNSET:
         encoding = _ENCODINGS.get(delta.format, encoding)
-    rate_hz = expected.rate_hz if delta.sample_rate_hz is UNSET else delta.sample_rate_hz
-    if encoding == expected.encoding and rate_hz == expected.rate_hz:
+    rate_hz = expected.sample_rate_hz if delta.sample_rate_hz is UNSET else delta.sample_rate_hz
+    if encoding == expected.encoding and rate_hz == expected.sample_rate_hz:
         return expected
-    return AudioFormat(encoding=encoding, rate_hz=rate_hz)
+    return AudioFormat(encoding=encoding, sample_rate_hz=rate_hz)
 
 
 def audio_data_url(data: bytes | Path, mime: str = "audio/wav") -> str:

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, overload
 
 import msgspec
 
-from omniduplex.clients.audio import bytes_for_ms, duration_ms, strip_data_url
+from omniduplex.clients.audio import strip_data_url
 from omniduplex.clients.clock import Clock
 from omniduplex.clients.config import SessionConfig
 from omniduplex.clients.errors import DuplexProtocolError, DuplexSessionClosedError
@@ -151,8 +151,8 @@ class DuplexClientBase:
             AppendAudio(
                 audio=audio,
                 format=audio_format.encoding,
-                sample_rate_hz=audio_format.rate_hz,
-                duration_ms=round(duration_ms(audio_format, len(audio))),
+                sample_rate_hz=audio_format.sample_rate_hz,
+                duration_ms=round(audio_format.duration_ms(len(audio))),
                 audio_end_ms=round(self._appended_ms),
                 is_speech=is_speech,
                 video_frames=tuple(strip_data_url(frame) for frame in video_frames),
@@ -178,7 +178,7 @@ class DuplexClientBase:
         Raises:
             ValueError: `chunk_ms` is less than a sample.
         """
-        size = bytes_for_ms(self.config.input_audio, chunk_ms)
+        size = self.config.input_audio.byte_count(chunk_ms)
         if size <= 0:
             raise ValueError(f"chunk_ms={chunk_ms:g} is less than one sample")
         started_at = self._clock.now()
@@ -188,7 +188,7 @@ class DuplexClientBase:
             chunk = pcm[start : start + size]
             riding = next(frames, ()) if self._closes_model_unit(len(chunk)) else ()
             if realtime:
-                spoken_ms = duration_ms(self.config.input_audio, start + len(chunk))
+                spoken_ms = self.config.input_audio.duration_ms(start + len(chunk))
                 await self._clock.sleep_until(started_at + spoken_ms / 1000)
             await self.append_audio(chunk, is_speech=is_speech, video_frames=riding)
             sent += len(riding)
@@ -279,11 +279,11 @@ class DuplexClientBase:
 
     @property
     def _appended_ms(self) -> float:
-        return duration_ms(self.config.input_audio, self._appended_bytes)
+        return self.config.input_audio.duration_ms(self._appended_bytes)
 
     def _closes_model_unit(self, byte_count: int) -> bool:
         before = self._appended_ms
-        after = before + duration_ms(self.config.input_audio, byte_count)
+        after = before + self.config.input_audio.duration_ms(byte_count)
         return int(after // MODEL_UNIT_MS) > int(before // MODEL_UNIT_MS)
 
 

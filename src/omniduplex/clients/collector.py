@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
-from omniduplex.clients.audio import delta_format, duration_ms
+from omniduplex.clients.audio import delta_format
 from omniduplex.clients.base import DuplexClientBase
 from omniduplex.clients.events import ServerEvent, wire_type
 from omniduplex.clients.subscription import Subscription
@@ -29,7 +29,7 @@ from omniduplex.protocol.duplex import (
     TranscriptDelta,
 )
 
-_DEFAULT_OUTPUT = AudioFormat(rate_hz=24000)
+_DEFAULT_OUTPUT = AudioFormat(sample_rate_hz=24000)
 
 
 class EventCollector:
@@ -86,7 +86,7 @@ class EventCollector:
 
     def audio_ms(self, response_id: str) -> float:
         """How long a response's audio lasts."""
-        return duration_ms(self.output_format, len(self.response_audio.get(response_id, b"")))
+        return self.output_format.duration_ms(len(self.response_audio.get(response_id, b"")))
 
     def response_text(self, response_id: str) -> str:
         """A response's words, of its audio or its text."""
@@ -147,7 +147,7 @@ class EventCollector:
     @property
     def output_sample_rate_hz(self) -> int:
         """The rate of the audio that came last, or of the default format."""
-        return self.output_format.rate_hz
+        return self.output_format.sample_rate_hz
 
     def _arrivals(self, after_s: float) -> list[Arrival]:
         pairs = zip(self.events, self.event_received_at_s, strict=True)

@@ -29,7 +29,7 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     modalities: tuple[Modality, ...] = ("audio", "text")
     input_audio: AudioFormat = AudioFormat()
-    output_audio: AudioFormat = AudioFormat(rate_hz=24000)
+    output_audio: AudioFormat = AudioFormat(sample_rate_hz=24000)
     instructions: str | None = None
     ref_audio: str | None = None
     voice: str | None = None
@@ -48,10 +48,10 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
             modalities=self.modalities,
             input_audio_format=self.input_audio.encoding,
             output_audio_format=self.output_audio.encoding,
-            sample_rate_hz=self.input_audio.rate_hz,
+            sample_rate_hz=self.input_audio.sample_rate_hz,
             audio=AudioPatch(
-                input=InputAudioPatch(sample_rate_hz=self.input_audio.rate_hz),
-                output=OutputAudioPatch(sample_rate_hz=self.output_audio.rate_hz),
+                input=InputAudioPatch(sample_rate_hz=self.input_audio.sample_rate_hz),
+                output=OutputAudioPatch(sample_rate_hz=self.output_audio.sample_rate_hz),
             ),
             turn_detection=self.turn_detection,
             instructions=UNSET if self.instructions is None else self.instructions,

@@ -2,8 +2,6 @@
 
 from omniduplex.clients.audio import (
     audio_data_url,
-    bytes_for_ms,
-    duration_ms,
     image_data_url,
     read_pcm16_wav,
     reference_audio_data_url,
@@ -67,10 +65,8 @@ __all__ = [
     "audio_data_url",
     "bounded_drain",
     "build_realtime_url",
-    "bytes_for_ms",
     "chunk_period_ms",
     "duplex_unit_boundary_ms",
-    "duration_ms",
     "has_residual_model_unit",
     "image_data_url",
     "immediate_cut",

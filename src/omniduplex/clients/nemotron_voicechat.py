@@ -24,8 +24,8 @@ def create_duplex_session_config(
     if tools:
         extras["realtime_tools"] = [dict(tool) for tool in tools]
     return SessionConfig(
-        input_audio=AudioFormat(encoding="pcm_f32le", rate_hz=16000),
-        output_audio=AudioFormat(rate_hz=22050),
+        input_audio=AudioFormat(encoding="pcm_f32le", sample_rate_hz=16000),
+        output_audio=AudioFormat(sample_rate_hz=22050),
         instructions=instructions,
         idle_timeout_s=idle_timeout_s,
         extra_body=extras,

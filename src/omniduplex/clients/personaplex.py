@@ -13,8 +13,8 @@ def create_duplex_session_config(
 ) -> SessionConfig:
     """The preset, with named fields of `SessionConfig` replaced."""
     fields: dict[str, Any] = {
-        "input_audio": AudioFormat(encoding="pcm_f32le", rate_hz=24000),
-        "output_audio": AudioFormat(rate_hz=24000),
+        "input_audio": AudioFormat(encoding="pcm_f32le", sample_rate_hz=24000),
+        "output_audio": AudioFormat(sample_rate_hz=24000),
         **overrides,
     }
     return SessionConfig(voice=voice, instructions=persona, **fields)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from omniduplex.clients.audio import delta_format, duration_ms
+from omniduplex.clients.audio import delta_format
 from omniduplex.clients.base import DuplexClientBase
 from omniduplex.clients.clock import Clock, MonotonicClock
 from omniduplex.clients.events import ServerEvent
@@ -171,7 +171,7 @@ class PlaybackTracker:
         if track.is_cut:
             return
         audio_format = delta_format(delta, self._client.config.output_audio)
-        length_ms = duration_ms(audio_format, len(delta.delta))
+        length_ms = audio_format.duration_ms(len(delta.delta))
         self._queued_ms += length_ms
         track.total_ms += length_ms
         track.ends_at_ms = self._queued_ms
@@ -214,7 +214,7 @@ class _MuteLoudspeaker:
         return self._queued_ms - self._left_ms()
 
     def play(self, pcm: bytes, audio_format: AudioFormat) -> None:
-        length_ms = duration_ms(audio_format, len(pcm))
+        length_ms = audio_format.duration_ms(len(pcm))
         self._queued_ms += length_ms
         self._free_at = max(self._free_at, self._clock.now()) + length_ms / 1000
 

@@ -55,7 +55,7 @@ class ResponseHandle:
     @property
     def played_ms(self) -> int:
         """Whole ms of audio that `audio()` has handed out."""
-        return self._played_samples * 1000 // self.audio_format.rate_hz
+        return self._played_samples * 1000 // self.audio_format.sample_rate_hz
 
     @property
     def audio_chunks_lost(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypedDict
 
-from omniduplex.clients.audio import delta_format, duration_ms
+from omniduplex.clients.audio import delta_format
 from omniduplex.clients.events import ServerEvent
 from omniduplex.clients.stage_timing import (
     IntervalSummary,
@@ -231,7 +231,7 @@ def _moments(arrivals: Iterable[Arrival], output: AudioFormat) -> _Moments:
                 created_at = at_s
             case AudioDelta():
                 audio_at.append(at_s)
-                chunks_ms.append(duration_ms(delta_format(event, output), len(event.delta)))
+                chunks_ms.append(delta_format(event, output).duration_ms(len(event.delta)))
             # Audio may bring an empty transcript with it.
             case TranscriptDelta() | TextDelta() if text_at is None and event.delta:
                 text_at = at_s

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omniduplex.clients.audio import bytes_for_ms
 from omniduplex.clients.events import ServerEvent
 from omniduplex.protocol.duplex import (
     AudioFormat,
@@ -15,7 +14,7 @@ from omniduplex.protocol.duplex import (
 
 # A camera frame rides the append that closes a unit of this length.
 MODEL_UNIT_MS = 1000
-_MODEL_INPUT = AudioFormat(rate_hz=16_000)
+_MODEL_INPUT = AudioFormat(sample_rate_hz=16_000)
 
 
 def chunk_period_ms(events: Sequence[ServerEvent], default: int = MODEL_UNIT_MS) -> int:
@@ -33,5 +32,5 @@ def duplex_unit_boundary_ms(index: int) -> int:
 
 def has_residual_model_unit(pcm16: bytes, *, chunk_period_ms: int) -> bool:
     """Whether mono PCM16 at 16 kHz ends within a unit: the rest waits for more audio."""
-    unit = bytes_for_ms(_MODEL_INPUT, chunk_period_ms)
+    unit = _MODEL_INPUT.byte_count(chunk_period_ms)
     return unit > 0 and len(pcm16) % unit != 0

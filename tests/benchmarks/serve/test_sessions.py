@@ -23,7 +23,7 @@ from omniduplex.protocol.duplex import (
     decode_event,
 )
 
-OUTPUT = AudioFormat(rate_hz=24_000)
+OUTPUT = AudioFormat(sample_rate_hz=24_000)
 STAGES = {"0": {"units": 3.0}}
 METADATA = {"omniduplex": {"stage_metrics": STAGES}, "epoch": 1}
 

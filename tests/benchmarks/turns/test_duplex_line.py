@@ -88,7 +88,11 @@ async def test_a_session_has_the_policy_and_the_playback_is_acknowledged(
             assert peer.config.turn_detection is not None
             assert peer.config.turn_detection.interrupt_response is interrupts
             assert peer.config.overlap_policy == line.policy_in_force == policy
-            assert peer.config.input_format.rate_hz == peer.config.output_format.rate_hz == RATE_HZ
+            assert (
+                peer.config.input_format.sample_rate_hz
+                == peer.config.output_format.sample_rate_hz
+                == RATE_HZ
+            )
             assert peer.config.instructions == "Be brief."
             await line.send(bytes(640))
             await line.report_heard("r", 120.6, cut_off=True)

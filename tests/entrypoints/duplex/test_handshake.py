@@ -83,7 +83,7 @@ def test_openai_session_is_created_before_any_client_event(base: str, omni: Fake
         assert created["type"] == "session.created"
         assert created["session"]["model"] == "gpt-realtime"
         assert "capabilities" not in created["session"]
-        assert omni.opened.get(timeout=60).config.input_format.rate_hz == 24000
+        assert omni.opened.get(timeout=60).config.input_format.sample_rate_hz == 24000
 
 
 @pytest.mark.e2e

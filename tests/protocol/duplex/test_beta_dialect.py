@@ -138,6 +138,6 @@ def test_a_flat_session_is_taken() -> None:
         "g711_ulaw",
         "g711_alaw",
     )
-    assert config.input_format.rate_hz == config.output_format.rate_hz == 8000
+    assert config.input_format.sample_rate_hz == config.output_format.sample_rate_hz == 8000
     assert (config.voice, config.max_output_tokens) == ("verse", 100)
     assert config.turn_detection is None

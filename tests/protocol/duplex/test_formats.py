@@ -71,15 +71,15 @@ def test_a_rate_is_a_whole_number_within_limits(session: Any, rate: float) -> No
 @pytest.mark.parametrize("key", ["rate", "sample_rate_hz", "sample_rate"])
 def test_a_format_object_may_name_its_rate_in_three_ways(key: str) -> None:
     config = patched(DUPLEX, input_audio_format={"type": "audio/pcm", key: 48000.0})
-    assert config.input_format == AudioFormat(rate_hz=48000)
+    assert config.input_format == AudioFormat(sample_rate_hz=48000)
 
 
 def test_a_rate_alone_keeps_the_encoding_and_an_encoding_alone_keeps_the_rate() -> None:
     ulaw = patched(DUPLEX, input_audio_format="g711_ulaw")
-    assert ulaw.input_format == AudioFormat(encoding="g711_ulaw", rate_hz=8000)
+    assert ulaw.input_format == AudioFormat(encoding="g711_ulaw", sample_rate_hz=8000)
     assert patched(ulaw, sample_rate_hz=16000).input_format.encoding == "g711_ulaw"
     wide = patched(DUPLEX, sample_rate_hz=48000)
-    assert patched(wide, input_audio_format="pcm_f32le").input_format.rate_hz == 48000
+    assert patched(wide, input_audio_format="pcm_f32le").input_format.sample_rate_hz == 48000
 
 
 @pytest.mark.parametrize(("config", "rate"), [(OPENAI, 24000), (DUPLEX, 16000)])
@@ -87,28 +87,34 @@ def test_back_from_g711_the_rate_is_the_dialects_own(
     config: DuplexSessionConfig, rate: int
 ) -> None:
     ulaw = patched(config, input_audio_format="g711_ulaw", output_audio_format="g711_alaw")
-    assert ulaw.output_format == AudioFormat(encoding="g711_alaw", rate_hz=8000)
+    assert ulaw.output_format == AudioFormat(encoding="g711_alaw", sample_rate_hz=8000)
     back = patched(ulaw, input_audio_format="pcm16", output_audio_format="pcm16")
-    assert (back.input_format.rate_hz, back.output_format.rate_hz) == (rate, 24000)
+    assert (back.input_format.sample_rate_hz, back.output_format.sample_rate_hz) == (rate, 24000)
 
 
 def test_the_rate_inside_a_format_object_counts_before_one_beside_it() -> None:
     config = patched(DUPLEX, sample_rate_hz=8000, input_audio_format={"type": "pcm", "rate": 44100})
-    assert config.input_format.rate_hz == 44100
+    assert config.input_format.sample_rate_hz == 44100
 
 
 @pytest.mark.parametrize(
     ("audio_format", "shown"),
     [
         (AudioFormat(), AudioFormatObject(type="audio/pcm", rate=16000)),
-        (AudioFormat(encoding="g711_ulaw", rate_hz=8000), AudioFormatObject(type="audio/pcmu")),
-        (AudioFormat(encoding="g711_alaw", rate_hz=8000), AudioFormatObject(type="audio/pcma")),
         (
-            AudioFormat(encoding="g711_alaw", rate_hz=16000),
+            AudioFormat(encoding="g711_ulaw", sample_rate_hz=8000),
+            AudioFormatObject(type="audio/pcmu"),
+        ),
+        (
+            AudioFormat(encoding="g711_alaw", sample_rate_hz=8000),
+            AudioFormatObject(type="audio/pcma"),
+        ),
+        (
+            AudioFormat(encoding="g711_alaw", sample_rate_hz=16000),
             AudioFormatObject(type="audio/pcma", rate=16000),
         ),
         (
-            AudioFormat(encoding="pcm_f32le", rate_hz=24000),
+            AudioFormat(encoding="pcm_f32le", sample_rate_hz=24000),
             AudioFormatObject(type="audio/pcm_f32le", rate=24000),
         ),
     ],
@@ -120,16 +126,18 @@ def test_a_format_is_shown_by_its_ga_name(
 
 
 def test_an_append_is_in_the_sessions_format_unless_it_says_otherwise() -> None:
-    session_format = AudioFormat(rate_hz=24000)
+    session_format = AudioFormat(sample_rate_hz=24000)
     assert parse_append_format(AppendAudio(), session_format) is session_format
-    assert parse_append_format(AppendAudio(sample_rate_hz=8000), session_format).rate_hz == 8000
+    assert (
+        parse_append_format(AppendAudio(sample_rate_hz=8000), session_format).sample_rate_hz == 8000
+    )
     assert parse_append_format(AppendAudio(format="ulaw"), session_format) == AudioFormat(
-        encoding="g711_ulaw", rate_hz=8000
+        encoding="g711_ulaw", sample_rate_hz=8000
     )
     named = AppendAudio(format={"type": "audio/pcm", "rate": 44100})
-    assert parse_append_format(named, session_format).rate_hz == 44100
+    assert parse_append_format(named, session_format).sample_rate_hz == 44100
     both = AppendAudio(format={"type": "audio/pcm", "rate": 44100}, sample_rate_hz=48000)
-    assert parse_append_format(both, session_format).rate_hz == 48000
+    assert parse_append_format(both, session_format).sample_rate_hz == 48000
 
 
 @pytest.mark.parametrize(

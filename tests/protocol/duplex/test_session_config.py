@@ -73,7 +73,7 @@ def sessions(*pools: dict[str, list[Any]]) -> st.SearchStrategy[dict[str, Any]]:
 def test_the_openai_dialect_starts_as_the_openai_api_does() -> None:
     assert detection(OPENAI) == TurnDetection(type="server_vad")
     assert (detection(OPENAI).create_response, detection(OPENAI).interrupt_response) == (True, True)
-    assert OPENAI.input_format == OPENAI.output_format == AudioFormat(rate_hz=24000)
+    assert OPENAI.input_format == OPENAI.output_format == AudioFormat(sample_rate_hz=24000)
     assert OPENAI.modalities == ("audio",)
     assert OPENAI.overlap_policy == "barge_in_on_speech"
     assert OPENAI.playback_commit_policy == "commit_all_on_done"
@@ -82,7 +82,10 @@ def test_the_openai_dialect_starts_as_the_openai_api_does() -> None:
 
 def test_the_duplex_dialect_starts_as_the_duplex_contract_does() -> None:
     assert DUPLEX.turn_detection is None
-    assert (DUPLEX.input_format.rate_hz, DUPLEX.output_format.rate_hz) == (16000, 24000)
+    assert (DUPLEX.input_format.sample_rate_hz, DUPLEX.output_format.sample_rate_hz) == (
+        16000,
+        24000,
+    )
     assert DUPLEX.modalities == ("audio", "text")
     assert DUPLEX.overlap_policy == "listen_only"
     assert not DUPLEX.auto_response
@@ -104,8 +107,8 @@ def test_the_payload_of_the_duplex_client_is_taken() -> None:
     )
     assert changed(DUPLEX, config) == {
         "model": "big",
-        "input_format": AudioFormat(encoding="pcm_f32le", rate_hz=24000),
-        "output_format": AudioFormat(rate_hz=22050),
+        "input_format": AudioFormat(encoding="pcm_f32le", sample_rate_hz=24000),
+        "output_format": AudioFormat(sample_rate_hz=22050),
         "playback_commit_policy": "ack_only",
         "auto_response": True,
         "extra_body": {"auto_response": True, "force_listen_count": 0},
@@ -238,7 +241,7 @@ def test_a_nested_field_wins_over_its_flat_twin() -> None:
         },
     )
     assert (config.voice, config.speed, config.modalities) == ("nested", 1.5, ("audio",))
-    assert config.input_format == AudioFormat(rate_hz=48000)
+    assert config.input_format == AudioFormat(sample_rate_hz=48000)
     assert config.input_audio_transcription == {"model": "nested"}
     assert detection(config).type == "semantic_vad"
 

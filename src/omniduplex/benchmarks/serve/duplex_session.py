@@ -14,7 +14,6 @@ from omniduplex.clients import (
     ServerEvent,
     SessionConfig,
     Subscription,
-    duration_ms,
 )
 from omniduplex.clients.audio import delta_format
 from omniduplex.protocol.duplex import (
@@ -33,7 +32,7 @@ class DuplexSession(ServeSession):
     turn_end = "input_audio_buffer.commit"
 
     def __init__(self, url: str, model: str, clock: Clock, api_key: str | None = None) -> None:
-        self._config = SessionConfig(input_audio=AudioFormat(rate_hz=RATE_HZ))
+        self._config = SessionConfig(input_audio=AudioFormat(sample_rate_hz=RATE_HZ))
         self._client = DuplexClient(
             url,
             model=model,
@@ -81,7 +80,7 @@ def arrival(event: ServerEvent, output: AudioFormat) -> Arrival | None:
     """
     match event:
         case AudioDelta():
-            lasts = duration_ms(delta_format(event, output), len(event.delta))
+            lasts = delta_format(event, output).duration_ms(len(event.delta))
             return Arrival(response_id=event.response_id, audio_ms=lasts)
         case TranscriptDelta() | TextDelta():
             return Arrival(response_id=event.response_id, text=True)

@@ -33,7 +33,7 @@ class DuplexLine(Line):
     rate_hz = RATE_HZ
 
     def __init__(self, url: str, wish: SessionWish, clock: Clock) -> None:
-        audio = AudioFormat(rate_hz=RATE_HZ)
+        audio = AudioFormat(sample_rate_hz=RATE_HZ)
         detection = TurnDetectionPatch(type=wish.vad)
         if not wish.interrupts:
             detection = msgspec.structs.replace(detection, interrupt_response=False)

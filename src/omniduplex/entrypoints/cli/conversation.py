@@ -17,7 +17,6 @@ from omniduplex.clients import (
     RealTimePlayer,
     ServerEvent,
     Subscription,
-    duration_ms,
 )
 from omniduplex.clients.audio import delta_format
 from omniduplex.entrypoints.cli.talk_view import Answer, Line, TalkView
@@ -49,7 +48,7 @@ class Microphone:
     def __init__(self, client: DuplexClientBase, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._frame_bytes = pcm.byte_count(FRAME_MS, client.config.input_audio.rate_hz)
+        self._frame_bytes = pcm.byte_count(FRAME_MS, client.config.input_audio.sample_rate_hz)
         self._frames: deque[bytes] = deque()
         self.last_sound_at: float | None = None
 
@@ -215,9 +214,9 @@ class Conversation:
             speech.latency_ms = (self._clock.now() - origin) * 1000 if origin is not None else 0.0
             speech.line.note = f"({speech.latency_ms:.0f} ms)"
             self._show("speaking")
-        speech.rate_hz = audio_format.rate_hz
+        speech.rate_hz = audio_format.sample_rate_hz
         speech.audio += event.delta
-        speech.audio_ms += duration_ms(audio_format, len(event.delta))
+        speech.audio_ms += audio_format.duration_ms(len(event.delta))
 
     def _finish(self, event: ResponseDone) -> None:
         speech = self._speech(event.response_id)

@@ -28,11 +28,11 @@ class Dialect(enum.Enum):
         return self is not Dialect.DUPLEX
 
 
-class AudioFormat(msgspec.Struct, frozen=True, kw_only=True):
+class AudioFormat(msgspec.Struct, frozen=True):
     """An audio encoding, mono, little-endian, at a rate in Hz."""
 
     encoding: Encoding = "pcm16"
-    rate_hz: int = 16000
+    sample_rate_hz: int = 16000
 
     @property
     def bytes_per_sample(self) -> int:
@@ -41,7 +41,11 @@ class AudioFormat(msgspec.Struct, frozen=True, kw_only=True):
 
     def duration_ms(self, size: int) -> float:
         """How long so many bytes last."""
-        return size * 1000.0 / (self.bytes_per_sample * self.rate_hz)
+        return size * 1000.0 / (self.bytes_per_sample * self.sample_rate_hz)
+
+    def byte_count(self, ms: float) -> int:
+        """Bytes that last `ms`, to the nearest whole sample."""
+        return round(ms * self.sample_rate_hz / 1000.0) * self.bytes_per_sample
 
 
 class TurnDetection(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +72,7 @@ class DuplexSessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     voice: str | None = None
     ref_audio: str | None = None
     input_format: AudioFormat = AudioFormat()
-    output_format: AudioFormat = AudioFormat(rate_hz=24000)
+    output_format: AudioFormat = AudioFormat(sample_rate_hz=24000)
     turn_detection: TurnDetection | None = None
     auto_response: bool = False
     temperature: float | None = None

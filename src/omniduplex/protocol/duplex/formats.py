@@ -57,15 +57,15 @@ class GivenFormat(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a format that a client named; a rate is in Hz."""
 
     encoding: Encoding | None = None
-    rate_hz: int | None = None
+    sample_rate_hz: int | None = None
 
 
 def format_object(audio_format: AudioFormat) -> AudioFormatObject:
     """Render a format as the GA object; G.711 shows a rate only when it is not its own."""
-    is_g711_proper = is_g711(audio_format.encoding) and audio_format.rate_hz == G711_RATE_HZ
+    is_g711_proper = is_g711(audio_format.encoding) and audio_format.sample_rate_hz == G711_RATE_HZ
     return AudioFormatObject(
         type=_GA_NAMES[audio_format.encoding],
-        rate=UNSET if is_g711_proper else audio_format.rate_hz,
+        rate=UNSET if is_g711_proper else audio_format.sample_rate_hz,
     )
 
 
@@ -87,7 +87,7 @@ def read_format(value: str | FormatPatch, param: str) -> GivenFormat:
     rate = next((rate for rate in rates if rate is not UNSET), UNSET)
     return GivenFormat(
         encoding=None if name is UNSET else _read_encoding(name, f"{param}.type"),
-        rate_hz=read_rate(rate, f"{param}.rate", code="unsupported_audio_format"),
+        sample_rate_hz=read_rate(rate, f"{param}.rate", code="unsupported_audio_format"),
     )
 
 
@@ -108,13 +108,13 @@ def read_rate(rate: float | UnsetType | None, param: str, *, code: str) -> int |
 def complete_format(current: AudioFormat, given: GivenFormat, *, pcm_rate_hz: int) -> AudioFormat:
     """Fill a given format up: G.711 means 8 kHz, PCM keeps a PCM rate or takes `pcm_rate_hz`."""
     encoding = given.encoding or current.encoding
-    if given.rate_hz is not None:
-        rate_hz = given.rate_hz
+    if given.sample_rate_hz is not None:
+        rate_hz = given.sample_rate_hz
     elif encoding == current.encoding or not (is_g711(encoding) or is_g711(current.encoding)):
-        rate_hz = current.rate_hz
+        rate_hz = current.sample_rate_hz
     else:
         rate_hz = G711_RATE_HZ if is_g711(encoding) else pcm_rate_hz
-    return AudioFormat(encoding=encoding, rate_hz=rate_hz)
+    return AudioFormat(encoding=encoding, sample_rate_hz=rate_hz)
 
 
 def parse_append_format(command: AppendAudio, session_format: AudioFormat) -> AudioFormat:
@@ -133,8 +133,8 @@ def parse_append_format(command: AppendAudio, session_format: AudioFormat) -> Au
             error.code, error.message, param=error.param, event_id=command.event_id
         ) from None
     if rate_hz is not None:
-        given = msgspec.structs.replace(given, rate_hz=rate_hz)
-    return complete_format(session_format, given, pcm_rate_hz=AudioFormat().rate_hz)
+        given = msgspec.structs.replace(given, sample_rate_hz=rate_hz)
+    return complete_format(session_format, given, pcm_rate_hz=AudioFormat().sample_rate_hz)
 
 
 def read_output_format(current: AudioFormat, *given: tuple[str, Any]) -> AudioFormat:
@@ -190,10 +190,10 @@ def patch_formats(
         raise DuplexError("unsupported_audio_format", message, param=named_out[0])
     return {
         "input_format": complete_format(
-            config.input_format, given_in, pcm_rate_hz=defaults.input_format.rate_hz
+            config.input_format, given_in, pcm_rate_hz=defaults.input_format.sample_rate_hz
         ),
         "output_format": complete_format(
-            config.output_format, given_out, pcm_rate_hz=defaults.output_format.rate_hz
+            config.output_format, given_out, pcm_rate_hz=defaults.output_format.sample_rate_hz
         ),
     }
 
@@ -205,9 +205,9 @@ def _given_format(
     param, value = named
     given = GivenFormat() if value is UNSET else read_format(value, param)
     rate_hz = read_rate(rated[1], rated[0], code="unsupported_audio_format")
-    if rate_hz is None or given.rate_hz is not None:
+    if rate_hz is None or given.sample_rate_hz is not None:
         return given
-    return GivenFormat(encoding=given.encoding, rate_hz=rate_hz)
+    return GivenFormat(encoding=given.encoding, sample_rate_hz=rate_hz)
 
 
 def _read_append_format(value: str | dict[str, Any] | None) -> GivenFormat:

@@ -69,7 +69,7 @@ def default_config(model: str, dialect: Dialect) -> DuplexSessionConfig:
             model=model,
             dialect=dialect,
             modalities=("audio", "text") if dialect is Dialect.BETA else ("audio",),
-            input_format=AudioFormat(rate_hz=24000),
+            input_format=AudioFormat(sample_rate_hz=24000),
             turn_detection=TurnDetection(),
             overlap_policy="barge_in_on_speech",
         )

@@ -89,7 +89,7 @@ def _audio_object(config: DuplexSessionConfig) -> DuplexAudioObject:
     return DuplexAudioObject(
         input=DuplexInputAudioObject(
             format=format_object(config.input_format),
-            sample_rate_hz=config.input_format.rate_hz,
+            sample_rate_hz=config.input_format.sample_rate_hz,
             turn_detection=turn_detection_object(config.turn_detection),
             transcription=config.input_audio_transcription,
             noise_reduction=config.input_audio_noise_reduction,

@@ -220,7 +220,7 @@ def test_a_new_output_format_holds_from_the_next_answer_on(driver: SessionDriver
 def test_what_a_resampler_holds_back_is_sent_before_the_end(
     open_session: OpenSession, reason: str
 ) -> None:
-    output = AudioFormat(rate_hz=16000)
+    output = AudioFormat(sample_rate_hz=16000)
     driver = open_session(msgspec.structs.replace(LISTENING, output_format=output))
     driver.user_turn("Hi")
     for _ in range(5):

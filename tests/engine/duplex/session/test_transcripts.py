@@ -189,7 +189,7 @@ def test_an_input_waits_for_the_words_that_it_names(by_hand: SessionDriver) -> N
 
 def test_it_is_converted_from_the_sessions_format(open_session: OpenSession) -> None:
     config = msgspec.structs.replace(
-        LISTENING, input_format=AudioFormat(encoding="g711_ulaw", rate_hz=8000)
+        LISTENING, input_format=AudioFormat(encoding="g711_ulaw", sample_rate_hz=8000)
     )
     driver = open_session(config)
     driver.send(spoken(b"\xff" * 800))

@@ -77,7 +77,7 @@ class InputAudio:
         if self._decoder is None or wanted != self._format:
             self._format = wanted
             self._decoder = InputDecoder(
-                wanted.encoding, wanted.rate_hz, self._core.plugin.input_rate_hz
+                wanted.encoding, wanted.sample_rate_hz, self._core.plugin.input_rate_hz
             )
         return self._decoder
 

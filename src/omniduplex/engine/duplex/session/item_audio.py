@@ -20,7 +20,7 @@ class ItemAudio:
         """Find the words of a part; `audio` is in the session's input format."""
         core = self._core
         wanted = core.config.input_format
-        decoder = InputDecoder(wanted.encoding, wanted.rate_hz, core.plugin.input_rate_hz)
+        decoder = InputDecoder(wanted.encoding, wanted.sample_rate_hz, core.plugin.input_rate_hz)
 
         def convert() -> bytes:
             return decoder.process(audio) + decoder.flush()

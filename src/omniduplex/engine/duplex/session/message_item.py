@@ -74,7 +74,7 @@ class MessageItem:
             out = self.wanted.output_format
             if out.encoding == "pcm_f32le":
                 raise ValueError("no output in pcm_f32le")
-            self._encoder = OutputEncoder(event.sample_rate_hz, out.encoding, out.rate_hz)
+            self._encoder = OutputEncoder(event.sample_rate_hz, out.encoding, out.sample_rate_hz)
         delta = self._encoder.process(event.pcm)
         # The ledger counts the model's own audio: what a resampler holds back comes with the next.
         spoken_ms = duration_ms(len(event.pcm), event.sample_rate_hz)
@@ -113,7 +113,7 @@ class MessageItem:
                 output_index=self.output_index,
                 delta=delta,
                 format=self.wanted.output_format.encoding,
-                sample_rate_hz=self.wanted.output_format.rate_hz,
+                sample_rate_hz=self.wanted.output_format.sample_rate_hz,
                 metadata=metadata,
             )
         )

@@ -132,7 +132,7 @@ class Answer:
             if out.encoding == "pcm_f32le":
                 raise ValueError("no output in pcm_f32le")
             self._model_rate_hz = rate_hz
-            self._encoder = OutputEncoder(rate_hz, out.encoding, out.rate_hz)
+            self._encoder = OutputEncoder(rate_hz, out.encoding, out.sample_rate_hz)
         if rate_hz != self._model_rate_hz:
             message = f"the model's audio changed from {self._model_rate_hz} to {rate_hz} Hz"
             raise ValueError(message)
@@ -148,8 +148,8 @@ class Answer:
                 output_index=self._message or 0,
                 delta=delta,
                 format=out.encoding,
-                sample_rate_hz=out.rate_hz,
-                audio_duration_ms=self._samples_sent * 1000 // out.rate_hz,
+                sample_rate_hz=out.sample_rate_hz,
+                audio_duration_ms=self._samples_sent * 1000 // out.sample_rate_hz,
             )
         )
 

@@ -26,7 +26,7 @@ class Sound(msgspec.Struct, frozen=True):
     @property
     def seconds(self) -> float:
         """How long it is."""
-        return len(self.data) / self.format.bytes_per_sample / self.format.rate_hz
+        return len(self.data) / self.format.bytes_per_sample / self.format.sample_rate_hz
 
     def decoded(self) -> TurnAudio:
         """The same sound as PCM; long sound takes a while.
@@ -34,8 +34,10 @@ class Sound(msgspec.Struct, frozen=True):
         Raises:
             ValueError: some sample is no number.
         """
-        decoder = InputDecoder(self.format.encoding, self.format.rate_hz, self.format.rate_hz)
-        return TurnAudio(decoder.process(self.data) + decoder.flush(), self.format.rate_hz)
+        decoder = InputDecoder(
+            self.format.encoding, self.format.sample_rate_hz, self.format.sample_rate_hz
+        )
+        return TurnAudio(decoder.process(self.data) + decoder.flush(), self.format.sample_rate_hz)
 
 
 class SoundDelta(ResponsePartEvent, frozen=True, kw_only=True, tag="response.output_audio.delta"):
