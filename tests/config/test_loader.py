@@ -78,14 +78,56 @@ def test_a_deploy_file_changes_only_what_it_names(name: str, write: Write) -> No
     assert changed.stages[1:] == plain.stages[1:]
 
 
-def test_the_file_chooses_the_pipeline_and_the_model_argument_the_name_served(write: Write) -> None:
-    config = load_pipeline("acme/voice", write("pipeline: echo\n"))
+@pytest.mark.parametrize("model", [None, "echo", "omniduplex/echo"])
+def test_a_model_may_be_asked_for_that_the_file_describes(model: str | None, write: Write) -> None:
+    config = load_pipeline(model, write("pipeline: echo\n"))
 
-    assert (config.name, config.model) == ("echo", "acme/voice")
+    assert (config.name, config.model) == ("echo", "omniduplex/echo")
 
 
-def test_the_model_key_decides_the_name_served(write: Write) -> None:
-    assert load_pipeline("acme/voice", write("pipeline: echo\nmodel: it\n")).model == "it"
+@pytest.mark.parametrize("model", [None, "echo", "omniduplex/echo", "it"])
+def test_the_model_key_decides_the_name_served(model: str | None, write: Write) -> None:
+    config = load_pipeline(model, write("pipeline: echo\nmodel: it\n"))
+
+    assert (config.name, config.model) == ("echo", "it")
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "described"),
+    [
+        ("omniduplex/local", "pipeline: echo", "omniduplex/echo"),
+        ("local", "pipeline: echo", "omniduplex/echo"),
+        ("acme/voice", "pipeline: echo", "omniduplex/echo"),
+        ("acme/voice", "pipeline: echo\nmodel: it", "it"),
+        ("omniduplex/local", "pipeline: mine" + CUSTOM, "mine"),
+    ],
+)
+def test_a_file_that_describes_another_model_is_refused_and_both_are_named(
+    asked: str, text: str, described: str, write: Write
+) -> None:
+    told = rf"deploy\.yaml: describes the model '{described}', and '{asked}' was asked for"
+    with pytest.raises(ConfigError, match=told):
+        load_pipeline(asked, write(text))
+
+
+def test_a_file_whose_base_describes_another_model_is_refused(write: Write) -> None:
+    write("pipeline: echo\n", "base.yaml")
+
+    with pytest.raises(ConfigError, match=r"'omniduplex/echo', and 'omniduplex/local' was asked"):
+        load_pipeline("omniduplex/local", write("base_config: base.yaml\n"))
+
+
+def test_who_asks_for_nothing_gets_the_default_or_what_the_file_describes(write: Write) -> None:
+    assert load_pipeline(None, None) == load_pipeline("omniduplex/local", None)
+    assert load_pipeline(None, write("session_mode: turn\n")).name == "local"
+    mine = load_pipeline(None, write("pipeline: mine" + CUSTOM))
+    assert (mine.name, mine.model) == ("mine", "mine")
+
+
+def test_the_path_of_a_file_may_be_a_string(write: Write) -> None:
+    path = write("session_mode: turn\n")
+
+    assert load_pipeline("echo", str(path)) == load_pipeline("echo", path)
 
 
 def test_a_deploy_file_can_describe_a_pipeline_that_is_not_built_in(write: Write) -> None:
@@ -186,7 +228,6 @@ def test_without_a_duplex_plugin_there_are_only_turns(write: Write) -> None:
         ("session_mode: turn\nturn_plugin: null", "session_mode: turn needs a turn_plugin"),
         ("max_turns: 0", "max_turns: Expected `int` >= 1"),
         ("pipeline: whisper", "pipeline 'whisper' is not built in"),
-        ("pipeline: x\nstages: []", "stages: there must be at least one"),
         ("- a", "the file: must be a mapping"),
         ("", "the file: must be a mapping"),
         ("a: [", "not valid YAML"),
@@ -197,6 +238,11 @@ def test_a_wrong_deploy_file_is_refused_with_the_path_of_the_key(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         load_pipeline("echo", write(text))
+
+
+def test_a_pipeline_has_a_stage(write: Write) -> None:
+    with pytest.raises(ConfigError, match="stages: there must be at least one"):
+        load_pipeline("x", write("session_mode: turn\nstages: []"))
 
 
 def test_an_error_in_a_base_names_the_base(write: Write) -> None:

@@ -23,6 +23,7 @@ from omniduplex.config.pipeline import (
 
 Layer = dict[str, Any]
 
+DEFAULT_MODEL = "omniduplex/local"
 DEPLOY_DIR = resources.files("omniduplex.config") / "deploy"
 
 
@@ -41,19 +42,21 @@ TOP_KEYS = {
 del TOP_KEYS["name"]
 
 
-def load_pipeline(model: str, deploy_config: Path | None) -> PipelineConfig:
+def load_pipeline(model: str | None, deploy_config: str | Path | None) -> PipelineConfig:
     """The deployment of a model: a built-in one, or what a deploy file makes of it.
 
-    `model` is the name of a built-in pipeline, its alias, or the name under which to serve what
-    the deploy file describes. Raises `ConfigError`.
+    `model` is the name of a pipeline, or the one that clients see; None is what the file describes,
+    or the default model where it names none. Raises `ConfigError`, also where the file describes
+    another model than was asked for.
     """
     built_in = builtin_layers()
     aliases = {layer["model"]: name for name, layer in built_in.items()}
+    asked = model or DEFAULT_MODEL
     if deploy_config is None:
-        origin, layer = f"model {model!r}", {}
+        origin, layer = f"model {asked!r}", {}
     else:
-        origin, layer = str(deploy_config), _read_chain(deploy_config, ())
-    name = layer.get("pipeline") or aliases.get(model, model)
+        origin, layer = str(deploy_config), _read_chain(Path(deploy_config), ())
+    name = layer.get("pipeline") or aliases.get(asked, asked)
     base = built_in.get(name, {})
     if not base and "stages" not in layer:
         known = ", ".join(sorted(built_in))
@@ -61,9 +64,10 @@ def load_pipeline(model: str, deploy_config: Path | None) -> PipelineConfig:
             f"{origin}: pipeline {name!r} is not built in (there are: {known}), "
             "and no deploy file describes its stages"
         )
-    own_name = base and (model in built_in or model in aliases)
-    served = {} if own_name else {"model": model}
-    merged = _merge(_merge(base, served), layer)
+    merged = {"model": name, **_merge(base, layer)}
+    if model not in (None, name, merged["model"], base.get("model")):
+        message = f"{origin}: describes the model {merged['model']!r}, and {model!r} was asked for"
+        raise ConfigError(message)
     return _finish(merged, name, origin)
 
 

@@ -14,7 +14,6 @@ from omniduplex.engine.duplex.link import DuplexSessionLink
 from omniduplex.engine.duplex_omni_engine import DuplexOmniEngine
 from omniduplex.entrypoints.async_omni import AsyncOmniBase
 from omniduplex.entrypoints.duplex_session_handle import DuplexSessionHandle, read_session
-from omniduplex.entrypoints.omni_base import DEFAULT_MODEL
 from omniduplex.protocol.duplex import (
     Dialect,
     DuplexCapabilities,
@@ -38,9 +37,9 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
 
     def __init__(
         self,
-        model: str = DEFAULT_MODEL,
+        model: str | None = None,
         *,
-        deploy_config: Path | None = None,
+        deploy_config: str | Path | None = None,
         pipeline: PipelineConfig | None = None,
     ) -> None:
         super().__init__(model, deploy_config=deploy_config, pipeline=pipeline)

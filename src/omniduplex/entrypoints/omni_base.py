@@ -11,8 +11,6 @@ from omniduplex.config.loader import load_pipeline
 from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.engine.omni_engine_base import OmniEngineBase
 
-DEFAULT_MODEL = "omniduplex/local"
-
 EngineT = TypeVar("EngineT", bound=OmniEngineBase[Any])
 Self = TypeVar("Self", bound="OmniBase[Any]")
 
@@ -22,9 +20,9 @@ class OmniBase(ABC, Generic[EngineT]):
 
     def __init__(
         self,
-        model: str = DEFAULT_MODEL,
+        model: str | None = None,
         *,
-        deploy_config: Path | None = None,
+        deploy_config: str | Path | None = None,
         pipeline: PipelineConfig | None = None,
     ) -> None:
         """Start the engine; returns when every stage is ready, which can take seconds.

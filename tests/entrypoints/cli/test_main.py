@@ -105,3 +105,14 @@ def test_a_certificate_that_is_none_is_told_in_a_line() -> None:
     assert result.exit_code == 1
     assert "Cannot serve TLS with" in result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_a_deploy_file_of_another_model_is_told_in_a_line_that_names_both(tmp_path: Path) -> None:
+    deploy = tmp_path / "deploy.yaml"
+    deploy.write_text("pipeline: echo\n", "utf-8")
+    command = ["serve", "omniduplex/local", "--port", "0", "--deploy-config", str(deploy)]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    assert "describes the model 'omniduplex/echo'" in result.output
+    assert "'omniduplex/local' was asked for" in result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)

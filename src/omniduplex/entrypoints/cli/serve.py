@@ -72,9 +72,12 @@ def _origins(given: list[str] | None) -> list[str] | None:
 
 def serve(
     model: Annotated[
-        str,
-        typer.Argument(help="omniduplex/local, omniduplex/echo, or one of yours."),
-    ] = "omniduplex/local",
+        str | None,
+        typer.Argument(
+            help="omniduplex/local, omniduplex/echo, or one of yours.",
+            show_default="what the deploy file describes, or omniduplex/local",
+        ),
+    ] = None,
     deploy_config: Annotated[
         Path | None,
         typer.Option(help="A deploy file (YAML).", exists=True, dir_okay=False),
@@ -126,7 +129,6 @@ def serve(
     from rich.console import Console
 
     from omniduplex.config.errors import ConfigError
-    from omniduplex.config.loader import load_pipeline
     from omniduplex.entrypoints.openai.server import (
         TalkServer,
         allow_many_sockets,
@@ -140,13 +142,14 @@ def serve(
     console = Console(stderr=True)
     setup_logging(LogSettings(logging.getLevelNamesMapping()[log_level.upper()], log_json))
     certificate = _certificate(console, ssl_certfile, ssl_keyfile)
+    pipeline = _described(console, model, deploy_config)
     allow_many_sockets()
     with _port_errors(console, host, port):
         listener = bind(host, port)
     try:
         wishes = StopWishes()
-        console.print(f"Loading {model} ...", highlight=False, markup=False)
-        omni = load_omni(load_pipeline(model, deploy_config))
+        console.print(f"Loading {pipeline.model} ...", highlight=False, markup=False)
+        omni = load_omni(pipeline)
         try:
             wishes.obey()
             with _recorder(record) as recorder:
@@ -178,6 +181,16 @@ def serve(
 def _takes_more(stream: IO[str]) -> bool:
     """Whether a write now would not wait, as for a pipe that nobody reads."""
     return bool(select.select([], [stream], [], 0)[1])
+
+
+def _described(console: Console, model: str | None, deploy_config: Path | None) -> PipelineConfig:
+    from omniduplex.config.errors import ConfigError
+    from omniduplex.config.loader import load_pipeline
+
+    try:
+        return load_pipeline(model, deploy_config)
+    except ConfigError as error:
+        _fail(console, str(error))
 
 
 def load_omni(pipeline: PipelineConfig) -> AsyncOmni | DuplexOmni:
