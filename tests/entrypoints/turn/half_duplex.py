@@ -74,6 +74,10 @@ class HalfDuplex:
         for chunk in chunks:
             self._do(self.conversation.take(self.last(Ask).response_id, chunk))
 
+    def breaks(self, why: str) -> None:
+        """The newest request cannot be finished."""
+        self._do(self.conversation.failed(self.last(Ask).response_id, why))
+
     def hears(self, words: str, part: PartOfItem | None = None) -> None:
         """The words of a sound are found; of the newest if it is not said which."""
         self._do(self.conversation.heard(part or self.last(Hear).part, words))

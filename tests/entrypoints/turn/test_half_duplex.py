@@ -244,6 +244,31 @@ def test_sound_that_cannot_be_played_fails_the_response(
         "error": {"type": "server_error", "code": "response_error"},
     }
     assert talk.stopped == [ask.response_id]
+
+
+def test_what_came_of_an_answer_that_fails_stays_as_the_client_knows_it(talk: HalfDuplex) -> None:
+    talk.writes("hello")
+    talk.asks()
+    talk.answers(spoken("good "))
+    talk.breaks("the voice broke")
+
+    events = talk.shown()
+    assert "conversation.item.deleted" not in [event["type"] for event in events]
+    (item,) = events[-2]["response"]["output"]
+    assert item["status"] == "incomplete"
+    assert item["content"] == [{"type": "output_audio", "transcript": "good "}]
+    talk.send(RetrieveItem(item_id=item["id"]))
+    assert talk.one("conversation.item.retrieved")["item"] == item
+    talk.asks()
+    assert talk.request().messages[1] == TurnMessage(role="assistant", content=("good ",))
+
+
+def test_of_an_answer_that_fails_before_its_first_word_nothing_is_there(talk: HalfDuplex) -> None:
+    talk.writes("hello")
+    talk.asks()
+    talk.shown()
+    talk.breaks("the voice broke")
+    assert talk.one("response.done")["response"]["output"] == []
     talk.asks()
     assert talk.request().messages == (TurnMessage(role="user", content=("hello",)),)
 
@@ -459,6 +484,31 @@ def test_what_cannot_be_is_refused_by_name(
     talk.send(command)
     error = talk.error()
     assert (error["code"], error["event_id"]) == (code, "e1")
+
+
+@pytest.mark.parametrize("interruptible", [True, False])
+def test_no_answer_is_more_or_less_interruptible_than_another(
+    talk: HalfDuplex, interruptible: bool
+) -> None:
+    talk.writes("hello")
+    talk.shown()
+    talk.send(CreateResponse(response=ResponseOptions(interruptible=interruptible)))
+    error = talk.error()
+    assert (error["code"], error["param"]) == ("unsupported", "response.interruptible")
+    assert talk.conversation.answering is None
+
+
+def test_speech_over_an_answer_is_kept_and_ends_nothing(talk: HalfDuplex) -> None:
+    talk.writes("hello")
+    talk.asks(output_modalities=("text",))
+    talk.answers(TurnChunk(text="good "))
+    talk.send(AppendAudio(audio=tone(400)))
+    talk.send(Commit())
+    talk.answers(TurnChunk(text="day"), DONE)
+    response = talk.one("response.done")["response"]
+    assert response["status"] == "completed"
+    assert response["output"][0]["content"] == [{"type": "output_text", "text": "good day"}]
+    assert not talk.stopped
 
 
 def test_one_answer_at_a_time(talk: HalfDuplex) -> None:

@@ -44,6 +44,7 @@ class Conversations(RuleBasedStateMachine):
         self.created: list[str] = []
         self.done: list[str] = []
         self.items: list[str] = []
+        self.shown: dict[str, dict[str, Any]] = {}
 
     # -- the client -------------------------------------------------------------------------
 
@@ -79,6 +80,11 @@ class Conversations(RuleBasedStateMachine):
         if self.talk.all(Ask):
             self.talk.answers(chunk)
 
+    @rule()
+    def breaks(self) -> None:
+        if self.talk.all(Ask):
+            self.talk.breaks("the voice broke")
+
     @rule(words=st.sampled_from(["", "good day"]))
     def hears(self, words: str) -> None:
         if self.talk.all(Hear):
@@ -105,6 +111,11 @@ class Conversations(RuleBasedStateMachine):
                     assert states <= {"completed", "incomplete"}
                 case "conversation.item.added":
                     self.items.append(event["item"]["id"])
+                    self.shown[event["item"]["id"]] = event["item"]
+                case "conversation.item.done":
+                    self.shown[event["item"]["id"]] = event["item"]
+                case "conversation.item.deleted":
+                    del self.shown[event["item_id"]]
         active = self.talk.conversation.answering
         assert self.created == self.done + ([active] if active else [])
         assert len(set(self.items)) == len(self.items)
@@ -116,6 +127,15 @@ class Conversations(RuleBasedStateMachine):
                 opened = [e for e in self.events if e["type"] == f"{kind}.added"]
                 closed = [e for e in self.events if e["type"] == f"{kind}.done"]
                 assert len(opened) == len(closed)
+
+    def teardown(self) -> None:
+        """What the client was shown, and not told to be gone, is there, and as far as it was."""
+        self.every_response_ends_once_and_its_items_with_it()
+        for item_id, item in self.shown.items():
+            self.talk.send(RetrieveItem(item_id=item_id))
+            (event,) = self.talk.shown()
+            assert event["type"] == "conversation.item.retrieved"
+            assert event["item"]["status"] == item["status"]
 
 
 Conversations.TestCase.settings = settings(

@@ -232,12 +232,9 @@ class Answer:
         self._end("cancelled", StatusDetails(type="cancelled", reason=reason))
 
     def fail(self, code: str) -> None:
-        """It cannot be finished; nothing of it stays in the conversation."""
+        """It cannot be finished; what the client got stays in the conversation."""
         error = StatusError(type=ERROR_KINDS[code].error_class, code=code)
         self._end("failed", StatusDetails(type="failed", reason=code, error=error))
-        for item in self._items:
-            if item.id in self.history:
-                self.history.remove(item.id)
 
     def _end(self, status: ResponseStatus, details: StatusDetails | None) -> None:
         if self._message is not None:

@@ -215,6 +215,9 @@ class TurnConversation:
             raise DuplexError("response_already_active", message)
         given = command.response
         options = _NO_OPTIONS if isinstance(given, UnsetType) else given
+        if options.interruptible is not None:
+            message = "speech interrupts no answer here; only response.cancel ends one early"
+            raise DuplexError("unsupported", message, param="response.interruptible")
         reader = self._items.reader(self._config.input_format)
         wanted = read_options(options, self._config, reader)
         if not (wanted.instructions or wanted.input or len(self._items.history)):
