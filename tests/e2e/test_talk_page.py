@@ -22,7 +22,7 @@ from tests.e2e.browser import (
     write_microphone,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.browser, pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +60,15 @@ def talking(page: Page, server: ScriptedServer) -> Page:
     return page
 
 
+# Longer than anything takes that has to happen before an answer is over.
+LONG_S = 60
+
+
 def answer(server: ScriptedServer, response_id: str, seconds: int) -> None:
     """Send an answer of so many seconds at once, one word for each, and leave it open."""
     server.start_response(response_id)
+    sound = voice(1.0, OUTPUT_RATE_HZ)
     for second in range(seconds):
-        sound = voice(1.0, OUTPUT_RATE_HZ)
         server.speak(response_id, f" word{second}", sound, end_ms=1000 * (second + 1))
 
 
@@ -162,7 +166,7 @@ def test_playback_is_acknowledged_as_it_is_heard_and_never_beyond_what_came(
 def test_an_interruption_silences_the_queue_and_tells_what_was_heard(
     talking: Page, server: ScriptedServer, how: str
 ) -> None:
-    answer(server, "resp_1", 9)
+    answer(server, "resp_1", LONG_S)
     server.wait("playback.ack")
     if how == "speech":
         server.send("input_audio_buffer.speech_started", item_id="item_1", audio_start_ms=900)
@@ -176,18 +180,21 @@ def test_an_interruption_silences_the_queue_and_tells_what_was_heard(
         talking.keyboard.press("Escape")
     [cut] = server.wait("playback.ack", where=lambda ack: "truncate" in ack)
     # What was sent before the server knew, and the answer to the next question.
-    server.speak("resp_1", " late", voice(1.0, OUTPUT_RATE_HZ), end_ms=10_000)
+    server.speak("resp_1", " late", voice(1.0, OUTPUT_RATE_HZ), end_ms=1000 * LONG_S + 1000)
     server.end_response("resp_1", "cancelled")
     answer(server, "resp_2", 1)
     server.end_response("resp_2")
-    server.wait("playback.ack", where=lambda ack: ack["played_ms"] == 1000)
+    server.wait(
+        "playback.ack",
+        where=lambda ack: (ack["response_id"], ack["played_ms"]) == ("resp_2", 1000),
+    )
 
     acks = server.received("playback.ack")
     first = [ack for ack in acks if ack["response_id"] == "resp_1"]
     assert cut["truncate"] is True
     assert first[-1] == cut
     assert cut["played_ms"] == cut["committed_ms"] == max(ack["played_ms"] for ack in first)
-    assert cut["played_ms"] < 9000
+    assert cut["played_ms"] < 1000 * LONG_S
     assert [ack["response_id"] for ack in acks].index("resp_2") == len(first)
     cleared = server.received("output_audio_buffer.clear")
     assert [clear["response_id"] for clear in cleared] == ["resp_1"] * (how in ("button", "key"))
@@ -198,7 +205,7 @@ def test_the_transcript_shows_both_sides_and_what_of_a_cut_answer_was_not_heard(
 ) -> None:
     lines = talking.get_by_role("log").get_by_role("listitem")
     server.user_says("item_1", "Tell me <b>everything</b>.")
-    answer(server, "resp_1", 9)
+    answer(server, "resp_1", LONG_S)
     server.wait("playback.ack", where=lambda ack: ack["played_ms"] > 700)
     server.send("input_audio_buffer.speech_started", item_id="item_2", audio_start_ms=900)
     server.end_response("resp_1", "cancelled")
@@ -206,7 +213,7 @@ def test_the_transcript_shows_both_sides_and_what_of_a_cut_answer_was_not_heard(
     expect(lines.nth(0)).to_contain_text("Tell me <b>everything</b>.")
     expect(lines.nth(1)).to_contain_text("word0 word1")
     expect(lines.nth(1)).to_contain_text("cut after")
-    assert (lines.nth(1).locator(".ahead").text_content() or "").endswith("word8")
+    assert (lines.nth(1).locator(".ahead").text_content() or "").endswith(f"word{LONG_S - 1}")
     assert (lines.nth(1).locator(".heard").text_content() or "").startswith(" wor")
     expect(lines.nth(2)).to_contain_text("…")
 
@@ -251,6 +258,8 @@ def test_a_typed_message_becomes_an_item_and_asks_for_an_answer(
 def test_an_error_is_shown_with_its_code_and_the_conversation_goes_on(
     talking: Page, server: ScriptedServer
 ) -> None:
+    # It would go by itself after 10 s, however slowly it is looked at and dismissed here.
+    talking.evaluate("window.setTimeout = () => 0")
     error = {"type": "invalid_request_error", "code": "response_not_active", "message": "None is."}
     server.send("error", error=error)
     toast = talking.get_by_role("alert")
@@ -276,8 +285,8 @@ def test_a_stopped_page_said_goodbye_and_starts_again(
 def test_a_lost_connection_is_told(talking: Page, server: ScriptedServer) -> None:
     server.hang_up(1011)
 
-    expect(talking.get_by_role("alert")).to_contain_text("connection_closed")
-    expect(talking.get_by_role("alert")).to_contain_text("1011")
+    told = re.compile("connection_closed.*1011", re.DOTALL)
+    expect(talking.get_by_role("alert")).to_contain_text(told)
     expect(talking.get_by_role("status")).to_have_text("Ready")
 
 
