@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
 from tests.models.local.conftest import asset
@@ -12,8 +13,12 @@ from typer.testing import CliRunner
 
 from omniduplex.audio.wav import write_wav
 from omniduplex.benchmarks.questions import QUESTION_TEXTS
+from omniduplex.entrypoints.cli.bench import app as bench_app
+from omniduplex.entrypoints.cli.bench_tools import finite
 from omniduplex.entrypoints.cli.main import app
 from omniduplex.models.local.assets import load_manifest
+
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def bench(*arguments: str, report: Path) -> dict[str, Any]:
@@ -76,6 +81,39 @@ def test_latency_reports_every_turn_and_its_stages(tmp_path: Path, vad: str) -> 
             parts = own["audio_in_s"] + own["between_stages_s"] + own["audio_out_s"]
             assert own["total_s"] == pytest.approx(parts)
             assert 0 < own["total_s"] * 1000 < turn["first_audio_ms"]
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan"])
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("overhead", "--seconds"),
+        ("soak", "--minutes"),
+        ("flood", "--seconds"),
+        ("serve", "--rate"),
+    ],
+)
+def test_a_number_that_is_not_finite_is_a_usage_error_that_names_its_option(
+    command: str, option: str, value: str
+) -> None:
+    result = CliRunner().invoke(app, ["bench", command, f"{option}={value}"])
+
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option}'" in COLOURS.sub("", result.output)
+    assert isinstance(result.exception, SystemExit)
+
+
+def test_every_option_of_a_bench_that_is_a_float_has_to_be_finite() -> None:
+    found = [
+        option.callback
+        for command in bench_app.registered_commands
+        for hint in get_type_hints(command.callback, include_extras=True).values()
+        if get_origin(hint) is Annotated
+        for kind, option in [get_args(hint)]
+        if float in (kind, *get_args(kind))
+    ]
+
+    assert found == [finite] * 4
 
 
 def test_a_folder_without_recordings_is_told_in_a_line(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from omniduplex.entrypoints.cli.bench_endurance import flood, soak
 from omniduplex.entrypoints.cli.bench_tools import (
     ECHO_MODEL,
     JsonFile,
+    finite,
     serve_command,
     told_failures,
     write_report,
@@ -132,7 +133,10 @@ def overhead(
     json_file: JsonFile = None,
     sessions: Annotated[int, typer.Option(help="Concurrent sessions.", min=1, max=256)] = 20,
     seconds: Annotated[
-        float, typer.Option(help="How long each server is measured, idle and under load.", min=0.5)
+        float,
+        typer.Option(
+            help="How long each server is measured, idle and under load.", min=0.5, callback=finite
+        ),
     ] = 20.0,
 ) -> None:
     """CPU per 80 ms frame in and out with echo, beside that of a bare WebSocket loop."""
@@ -300,7 +304,8 @@ def serve_under_load(
         str, typer.Option(help="Closed loop: callers at a time; with commas, one after the other.")
     ] = "",
     rate: Annotated[
-        float | None, typer.Option(help="Open loop: sessions per second, as a Poisson process.")
+        float | None,
+        typer.Option(help="Open loop: sessions per second, as a Poisson process.", callback=finite),
     ] = None,
     sessions: Annotated[
         int | None,

@@ -10,6 +10,7 @@ import typer
 from omniduplex.entrypoints.cli.bench_tools import (
     ECHO_MODEL,
     JsonFile,
+    finite,
     serve_command,
     told_failures,
     write_report,
@@ -19,7 +20,9 @@ from omniduplex.entrypoints.cli.bench_tools import (
 def soak(
     json_file: JsonFile = None,
     sessions: Annotated[int, typer.Option(help="Concurrent sessions.", min=1, max=256)] = 100,
-    minutes: Annotated[float, typer.Option(help="How long they talk.", min=0.05)] = 60.0,
+    minutes: Annotated[
+        float, typer.Option(help="How long they talk.", min=0.05, callback=finite)
+    ] = 60.0,
     seed: Annotated[int, typer.Option(help="Of the pauses between turns.", min=0)] = 1,
 ) -> None:
     """Echo under sessions that come, talk and go for a long time: what drifts."""
@@ -46,7 +49,10 @@ def flood(
         int, typer.Option(help="Appends of one byte per second on one socket.", min=100)
     ] = 10_000,
     seconds: Annotated[
-        float, typer.Option(help="How long a neighbour is measured, without and with.", min=0.5)
+        float,
+        typer.Option(
+            help="How long a neighbour is measured, without and with.", min=0.5, callback=finite
+        ),
     ] = 10.0,
 ) -> None:
     """Echo with one client that sends appends of one byte: what its neighbour feels."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,17 @@ JsonFile = Annotated[
     Path | None,
     typer.Option("--json", help="Where the report goes, as JSON.", dir_okay=False, writable=True),
 ]
+
+
+def finite(value: float | None) -> float | None:
+    """Take a number as it is; the callback of every option that is a float.
+
+    Raises:
+        typer.BadParameter: it is infinite, or none at all: no limit of a range stops `nan`.
+    """
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a finite number.")
+    return value
 
 
 def serve_command(model: str, deploy_config: Path | None = None) -> list[str]:
