@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import subprocess
 import sys
@@ -179,6 +180,38 @@ def test_an_upgrade_that_cannot_be_parsed_is_answered(base: str) -> None:
     ):
         pass
     assert refused.value.response.status_code == 400
+
+
+@pytest.mark.parametrize("opens", [True, False], ids=["in a session", "as the first event"])
+@pytest.mark.parametrize("frames", [[b"\xff"], [b'{"type": "', b"\xc3", b'"}']], ids=["one", "cut"])
+def test_text_that_is_not_utf8_ends_its_connection_with_a_line_in_the_log(
+    base: str, caplog: pytest.LogCaptureFixture, frames: list[bytes], opens: bool
+) -> None:
+    caplog.set_level(logging.INFO)
+    with Talk(base, "/v1/duplex?model=m") as other:
+        other.until("session.updated")
+        with Talk(base, "/v1/duplex?model=m" if opens else "/v1/duplex") as talk:
+            if opens:
+                talk.until("session.updated")
+            talk.socket.send(frames if frames[1:] else frames[0], text=True)
+            assert talk.ends() == ([], 1007, "")
+        other.send("session.heartbeat")
+        assert other.recv()["type"] == "session.heartbeat_ack"
+
+    told = [record for record in caplog.records if "UTF-8" in record.getMessage()]
+    assert [(one.levelname, one.exc_info) for one in told] == [("INFO", None)]
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_a_character_may_be_cut_in_two_by_frames(base: str) -> None:
+    event = '{"type": "session.event_ack", "server_event_seq": 99, "event_id": "é"}'.encode()
+    cut = event.index("é".encode()) + 1
+    with Talk(base, "/v1/duplex?model=m") as talk:
+        talk.until("session.updated")
+        talk.socket.send([event[:cut], event[cut:]], text=True)
+        error = talk.recv()["error"]
+
+    assert (error["code"], error["event_id"]) == ("invalid_event_ack", "é")
 
 
 def test_a_taken_port_shows_at_once() -> None:

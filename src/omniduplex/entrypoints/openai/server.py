@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
-from websockets.frames import Frame
+from websockets.frames import CloseCode, Frame
 from websockets.http11 import MAX_LINE_LENGTH
 
 from omniduplex.entrypoints.duplex.serving import SEE_OFF_TIMEOUT_S
@@ -67,6 +67,14 @@ class UpgradeProtocol(ArrivingProtocol):
 
 def _is_true(record: logging.LogRecord) -> bool:
     return record.msg != _UNTRUE_COMPLAINT
+
+
+def _text_of(data: bytes | bytearray | memoryview) -> str | None:
+    """What a text frame says; None if it is not UTF-8."""
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 class TalkProtocol(WebSocketsSansIOProtocol):
@@ -118,23 +126,31 @@ class TalkProtocol(WebSocketsSansIOProtocol):
     def handle_text(self, event: Frame) -> None:
         """Offer a whole frame to the application at once, if none is queued before it."""
         if event.fin and self.sink is not None and self.queue.empty():
-            try:
-                text = bytes(event.data).decode()
-            except UnicodeDecodeError:
-                logger.debug("a text frame is not UTF-8")
-            else:
-                if self.sink(text):
-                    return
+            text = _text_of(event.data)
+            if text is not None and self.sink(text):
+                return
         super().handle_text(event)
 
     def send_receive_event_to_app(self) -> None:
         """Queue a message; reading goes on until a second one waits."""
+        if self.curr_msg_data_type == "text" and not self.close_sent:
+            self.frames = [b"".join(self.frames)]
+            if _text_of(self.frames[0]) is None:
+                self._refuse_text()
+                return
         keeps_up = self.queue.empty() and not self.read_paused
         # uvicorn pauses reading for each message, which costs two system calls.
         self.read_paused = self.read_paused or keeps_up
         super().send_receive_event_to_app()
         if keeps_up:
             self.read_paused = False
+
+    def _refuse_text(self) -> None:
+        """Close as uvicorn does, which takes a client's fault for its own and logs a traceback."""
+        logger.info("a client sent text that is not UTF-8: its connection is closed")
+        self.frames = []
+        self.conn.send_close(CloseCode.INVALID_DATA)
+        self.handle_parser_exception()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let the connection go."""

@@ -140,6 +140,7 @@ ENDINGS: tuple[Ending, ...] = (
     Ending(1000, "unsupported", "The URL asked for what is not served; an `error` came first."),
     Ending(1000, "session_replaced", "Another connection resumed the session."),
     Ending(1001, "shutdown", "The server stops (`session.closed`)."),
+    Ending(1007, "none", "The client sent text that is not UTF-8."),
     Ending(1008, "the error's code", "No session was opened or resumed; an `error` came first."),
     Ending(1008, "journal_gap", "A resume would have a gap (`session.resync_required`)."),
     Ending(1011, "internal_error", "The connection's handler failed; an `error` came first."),
