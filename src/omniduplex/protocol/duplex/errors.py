@@ -64,7 +64,10 @@ ERROR_KINDS: dict[str, ErrorKind] = {
         "The update stood behind audio that the model did not take.", retryable=True
     ),
     "session_exists": _invalid("A session of this id is open already."),
-    "resource_exhausted": _rate("Every session of the deployment is taken."),
+    "resource_exhausted": _rate(
+        "The server has as many sessions, half-duplex conversations, or connections without a "
+        "first event as it may have."
+    ),
     "server_draining": _server(
         "The server stops and opens no session any more; connect to another.", retryable=True
     ),
