@@ -88,10 +88,12 @@ def beat_beside(neighbour: Talk, server: Server, talk: Talk, *, reads: bool) -> 
 
 
 def get_answer(server: Server, talk: Talk) -> None:
-    """Have the model answer; the answer is not read."""
+    """Have the model answer, or the session end for its reader; the answer is not read."""
     before = metric(server, "omniduplex_responses_total")
     talk.send("response.create")
-    assert comes_true(lambda: metric(server, "omniduplex_responses_total") > before)
+    assert comes_true(
+        lambda: metric(server, "omniduplex_responses_total") > before or overflows(server) > 0
+    )
 
 
 def overflows(server: Server) -> float:

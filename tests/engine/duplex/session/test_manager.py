@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import REGISTRY
+from prometheus_client import CollectorRegistry
 from tests.engine.duplex.session.driver import LISTENING, kinds
 from tests.engine.duplex.session.scripted_model import REFUSED_VOICE, ScriptedModel, ScriptedPlugin
 from tests.engine.duplex.session.shell import FakePort, HandExecutor, read_now
@@ -31,6 +31,7 @@ from omniduplex.protocol.duplex import (
     SessionExpiring,
 )
 from omniduplex.stages.messages import StageOutput
+from omniduplex.telemetry.metrics import ServerMetrics
 
 PENDING = "omniduplex_pending_output_bytes"
 OPENED = ["SessionCreated", "ConversationCreated", "SessionUpdated"]
@@ -365,16 +366,20 @@ def test_a_cleanup_that_fails_gives_the_slot_back_all_the_same() -> None:
     run(check())
 
 
-def test_output_that_waits_is_shown() -> None:
+def test_output_that_waits_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Engines of other tests may run in this process, and write into its metrics whenever they look.
+    registry = CollectorRegistry()
+    monkeypatch.setattr("omniduplex.engine.duplex.session.manager.METRICS", ServerMetrics(registry))
+
     async def check() -> None:
         house = House()
         link = await house.open("a")
         house.manager.reap()
-        assert REGISTRY.get_sample_value(PENDING) == link.output.pending_bytes > 0
+        assert registry.get_sample_value(PENDING) == link.output.pending_bytes > 0
 
         await read_now(link)
         house.manager.reap()
-        assert REGISTRY.get_sample_value(PENDING) == 0
+        assert registry.get_sample_value(PENDING) == 0
 
     run(check())
 
