@@ -366,18 +366,21 @@ async def test_a_step_that_waits_with_the_lock_of_python_has_that_time_too(
     await client.stop()
 
 
-async def test_on_a_busy_machine_nobody_is_taken_for_dead(listener: Listener) -> None:
+async def test_on_a_busy_machine_nobody_is_taken_for_dead(listener: Listener, fifo: Path) -> None:
     """The worker computes without ever letting another thread of it run, at the lowest priority."""
-    config = stage(ComputingModel, hang_timeout_s=FOR_EVER_S, nice=19)
+    options = {"go": str(fifo)}
+    config = stage(ComputingModel, hang_timeout_s=FOR_EVER_S, nice=19, options=options)
     client = await running(config, listener)
     with busy_processors():
+        opening = asyncio.create_task(asyncio.to_thread(fifo.open, "wb"))
         client.submit(StageInput("r"))
-        await looked(times=3 * STILL_LOOKS)
-        assert client.alive
-        assert client.pid is not None
-        os.kill(client.pid, signal.SIGUSR1)
+        with await opening:  # both ends are open: the step is under way
+            await looked(times=3 * STILL_LOOKS)
+            assert client.alive
+            assert client.pid is not None
+            os.kill(client.pid, signal.SIGUSR1)
 
-        assert (await listener.output()).text == "computed"
+            assert (await listener.output()).text == "computed"
     assert listener.deaths_left == 0
     await client.stop()
 

@@ -139,7 +139,13 @@ class GraspingModel(EchoModel):
 
 
 class ComputingModel(EchoModel):
-    """Computes in a step without letting another thread of Python run, until SIGUSR1."""
+    """Computes in a step without letting another thread of Python run, until SIGUSR1.
+
+    It begins when the FIFO `go` is open at its other end too.
+    """
+
+    class Options(EchoModel.Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+        go: str
 
     sleepless = True
 
@@ -151,8 +157,9 @@ class ComputingModel(EchoModel):
 
     def step(self, batch: Sequence[StageMessage]) -> None:
         try:
-            # Takes 2 ** 60 tries, during which it looks for signals but gives nobody a turn.
-            re.match(r"(a+)+$", "a" * 60 + "b")
+            with open(self.options.go, "rb"):
+                # Takes 2 ** 60 tries, during which it looks for signals but gives nobody a turn.
+                re.match(r"(a+)+$", "a" * 60 + "b")
         except InterruptedError:
             self.emit(StageOutput("r", text="computed"))
 
