@@ -112,6 +112,18 @@ REFUSALS: dict[str, Refusal] = {
         "bad_event",
         "sample_rate_hz",
     ),
+    "append: an overlap action": (
+        "input_audio_buffer.append",
+        {"audio": "AAAA", "overlap_action": "shout"},
+        "bad_event",
+        "overlap_action",
+    ),
+    "append: an overlap action by its other name": (
+        "input_audio_buffer.append",
+        {"audio": "AAAA", "overlap": "Barge_In"},
+        "bad_event",
+        "overlap_action",
+    ),
     "append: video": (
         "input_audio_buffer.append",
         {"audio": "AAA=", "video_frames": ["AAAA"]},
@@ -317,6 +329,15 @@ def test_an_item_id_is_used_once(any_dialect: Caller) -> None:
     assert (error["code"], error["param"]) == ("item_create_duplicate_item_id", "item.id")
 
 
+def test_of_an_append_that_is_refused_nothing_is_heard(any_dialect: Caller) -> None:
+    sound = any_dialect.sound(0.5)
+    any_dialect.configure(turn_detection=None)
+    any_dialect.refusal("input_audio_buffer.append", audio=sound, overlap_action="shout")
+    empty = {"duplex": "input_audio_buffer_empty"}
+    error = any_dialect.refusal("input_audio_buffer.commit")
+    assert error["code"] == empty.get(any_dialect.dialect, "input_audio_buffer_commit_empty")
+
+
 def test_a_model_has_one_name_in_the_contract_and_any_in_the_api(
     duplex: Caller, openai: Caller
 ) -> None:
@@ -330,6 +351,22 @@ def test_a_voice_is_kept_once_it_was_heard(any_dialect: Caller) -> None:
     any_dialect.asks()
     error = any_dialect.refusal("session.update", session={"voice": "ash"})
     assert error["code"] == "voice_update_after_audio_unsupported"
+    assert error["param"] == "session.voice"
+    nested = {"audio": {"output": {"voice": "ash"}}}
+    error = any_dialect.refusal("session.update", session=nested)
+    assert error["param"] == "session.audio.output.voice"
+
+
+def test_the_session_as_it_was_shown_may_be_sent_back_after_it_was_heard(
+    any_dialect: Caller,
+) -> None:
+    any_dialect.writes("one")
+    any_dialect.asks()
+    shown = any_dialect.configure(instructions="Be brief.")
+    again = {name: value for name, value in shown.items() if value is not None}
+    assert any_dialect.configure(**again | {"instructions": "Rhyme."}) == shown | {
+        "instructions": "Rhyme."
+    }
 
 
 def test_a_call_has_one_output(any_dialect: Caller) -> None:

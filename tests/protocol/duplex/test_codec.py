@@ -140,6 +140,27 @@ def test_an_append_loses_no_field_by_its_other_name(alias: str, name: str, value
     assert command.audio == b"\x01\x02\x03\x04"
 
 
+@pytest.mark.parametrize(
+    "action",
+    [
+        *("barge_in", "interrupt", "cancel"),
+        *("listen", "continue", "continue_output", "ack"),
+        *("drop", "ignore", "silence"),
+    ],
+)
+def test_an_overlap_action_is_one_of_the_contracts_words(action: str) -> None:
+    assert append(audio=AUDIO, overlap_action=action).overlap_action == action
+
+
+@pytest.mark.parametrize("name", ["overlap_action", "overlap"])
+@pytest.mark.parametrize("action", ["shout", "", "BARGE_IN", 1, ["drop"]])
+def test_another_overlap_action_is_refused_by_name(name: str, action: Any) -> None:
+    with pytest.raises(DuplexError) as refusal:
+        append(audio=AUDIO, event_id="evt_1", **{name: action})
+    error = refusal.value
+    assert (error.code, error.param, error.event_id) == ("bad_event", "overlap_action", "evt_1")
+
+
 def test_delta_is_audio() -> None:
     assert append(delta=AUDIO).audio == b"\x01\x02\x03\x04"
 

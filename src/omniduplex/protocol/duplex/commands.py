@@ -5,7 +5,7 @@ One decoded command travels unchanged from the socket to the session.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -22,6 +22,19 @@ from omniduplex.protocol.realtime.commands import (
     RetrieveItem,
     TruncateItem,
 )
+
+OverlapAction = Literal[
+    "barge_in",
+    "interrupt",
+    "cancel",
+    "listen",
+    "continue",
+    "continue_output",
+    "ack",
+    "drop",
+    "ignore",
+    "silence",
+]
 
 
 class UpdateSession(RealtimeCommand, frozen=True, kw_only=True, tag="session.update"):
@@ -54,7 +67,7 @@ class AppendAudio(realtime.AppendAudio, frozen=True, kw_only=True, forbid_unknow
     duration_ms: float | None = None
     audio_start_ms: float | None = None
     audio_end_ms: float | None = None
-    overlap_action: str | None = None
+    overlap_action: OverlapAction | None = None
     overlap_silence_rms: float | None = None
     force_barge_in: bool = False
     force_listen: bool = False
