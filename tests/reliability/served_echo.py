@@ -24,7 +24,7 @@ LONGEST_ANSWER = " ".join(["word"] * 25)
 
 @contextmanager
 def served_echo(
-    folder: Path, *, stage: dict[str, Any] | None = None, **limits: Any
+    folder: Path, *, stage: dict[str, Any] | None = None, log_level: str = "error", **limits: Any
 ) -> Iterator[Server]:
     """Serve echo in a process of its own with these session limits and changes to its stage."""
     deploy = {
@@ -34,7 +34,7 @@ def served_echo(
     }
     path = folder / "deploy.yaml"
     path.write_bytes(msgspec.yaml.encode(deploy))
-    arguments = ("--deploy-config", str(path), "--log-level", "error", "--drain-timeout", "0")
+    arguments = ("--deploy-config", str(path), "--log-level", log_level, "--drain-timeout", "0")
     with serve("omniduplex/echo", *arguments) as server:
         yield server
 

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.e2e.server import Server
 from tests.entrypoints.running import running
 from tests.entrypoints.talk import Talk
+from tests.reliability.processes import comes_true
 from tests.reliability.served_echo import PATH, converse, served_echo
 
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
@@ -82,7 +84,7 @@ def test_a_session_outlives_a_clock_that_is_set(
         with Talk(server.base, PATH) as talk, Talk(server.base, PATH) as other:
             credential = talk.until("session.created")[-1]
             other.until("session.updated")
-            leave_for_now(talk, other)
+            talk.socket.close()
             monkeypatch.setattr(time, "time", lambda: now() + jump_s)
             converse(other)
         with Talk(server.base, RESUME_PATH) as back:
@@ -96,13 +98,15 @@ def test_after_a_standstill_a_session_goes_on_or_has_expired_by_its_grace(
     tmp_path: Path, grace_s: float
 ) -> None:
     with (
-        served_echo(tmp_path, max_sessions=4, disconnect_grace_s=grace_s) as server,
+        served_echo(
+            tmp_path, max_sessions=4, disconnect_grace_s=grace_s, log_level="info"
+        ) as server,
         Talk(server.http, PATH) as staying,
     ):
         staying.until("session.updated")
         with Talk(server.http, PATH) as talk:
             credential = talk.until("session.created")[-1]
-            leave_for_now(talk, staying)
+            leave_for_now(server, talk, credential, staying)
         os.kill(server.process.pid, signal.SIGSTOP)
         threading.Event().wait(STANDSTILL_S)  # what is tested is that this time counts
         os.kill(server.process.pid, signal.SIGCONT)
@@ -117,10 +121,12 @@ def test_after_a_standstill_a_session_goes_on_or_has_expired_by_its_grace(
         converse(staying)
 
 
-def leave_for_now(talk: Talk, witness: Talk) -> None:
+def leave_for_now(server: Server, talk: Talk, credential: dict[str, Any], witness: Talk) -> None:
     """Close the connection alone, and see that the engine has heard of it."""
     talk.socket.close()
-    for _ in range(3):  # goes the same way as the news, behind it
+    news = f"session {credential['session']['id']}: disconnected"
+    assert comes_true(lambda: any(news in line for line in server.log))
+    for _ in range(2):  # goes the same way as the news, behind it
         witness.send("session.heartbeat")
         witness.until("session.heartbeat_ack")
 
