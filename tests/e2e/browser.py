@@ -122,6 +122,8 @@ class ScriptedServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.url: URL | None = None
         """Where the last connection came to."""
+        self.session: Event = {}
+        """What is told of the next session besides its id and its model."""
         self.app = Starlette(
             routes=(
                 Route("/", _index),
@@ -218,7 +220,7 @@ class ScriptedServer:
             self._received.append(event)
             self._arrived.notify_all()
         if event["type"] == "session.update":
-            session = {"id": "duplex-1", "model": "scripted/model"}
+            session = {"id": "duplex-1", "model": "scripted/model", **self.session}
             await socket.send_json({"type": "session.created", "session": session})
         if event["type"] == "session.close":
             await socket.send_json({"type": "session.closed", "reason": "client_close"})

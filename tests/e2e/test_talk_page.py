@@ -72,7 +72,7 @@ def answer(server: ScriptedServer, response_id: str, seconds: int) -> None:
         server.speak(response_id, f" word{second}", sound, end_ms=1000 * (second + 1))
 
 
-def test_the_session_is_opened_by_hand_with_rates_turns_and_interruption(
+def test_the_session_is_opened_by_hand_with_rates_and_turns(
     talking: Page, server: ScriptedServer
 ) -> None:
     [update] = server.received("session.update")
@@ -85,7 +85,6 @@ def test_the_session_is_opened_by_hand_with_rates_turns_and_interruption(
             "output": {"format": {"type": "audio/pcm", "rate": 24000}},
         },
         "turn_detection": {"type": "server_vad", "silence_duration_ms": 500},
-        "overlap_policy": "barge_in_on_speech",
         "playback_commit_policy": "ack_only",
     }
 

@@ -27,6 +27,8 @@ class App {
   #playback = null;
   #muted = false;
   #appendedMs = 0;
+  /** What speech over an answer does in this session; null without one. */
+  overlapPolicy = null;
 
   constructor() {
     this.#view.bind({
@@ -98,6 +100,7 @@ class App {
 
   async #end() {
     this.#conversation.closed();
+    this.overlapPolicy = null;
     this.#timeline.stop();
     this.#transcript.dropPending();
     this.#view.showModel("not connected");
@@ -161,10 +164,12 @@ class App {
   #handlers = {
     "session.created": ({ session }) => {
       this.#view.showModel(session.model);
+      this.#onSession(session);
       this.#conversation.opened();
     },
+    "session.updated": ({ session }) => this.#onSession(session),
     "input_audio_buffer.speech_started": ({ item_id: itemId, audio_start_ms: startMs }) => {
-      this.#fallSilent();
+      if (this.#speechInterrupts) this.#fallSilent();
       this.#transcript.dropPending();
       this.#transcript.openUser(itemId);
       this.#timeline.speechStarted(startMs);
@@ -211,6 +216,16 @@ class App {
     },
   };
 
+  get #speechInterrupts() {
+    return this.overlapPolicy !== "listen_only";
+  }
+
+  #onSession({ overlap_policy: policy, capabilities }) {
+    this.overlapPolicy = policy ?? null;
+    this.#view.offer(capabilities?.supports_barge_in !== false);
+    this.#show();
+  }
+
   #onAudio({ response_id: id, item_id: itemId, delta, sample_rate_hz: rateHz, metadata }) {
     const samples = floatsFromBase64(delta);
     this.#transcript.align(id, metadata.audio_duration_ms, metadata.audio_text_marks);
@@ -231,6 +246,7 @@ class App {
       state: this.state,
       latency: this.latency,
       userSpeaking: this.#conversation.userSpeaking,
+      speechInterrupts: this.#speechInterrupts,
       canInterrupt: Boolean(this.#conversation.activeResponse ?? this.playing),
       hasMicrophone: this.#microphone !== null,
     });
@@ -249,5 +265,8 @@ window.omniduplex = Object.freeze({
   },
   get playing() {
     return app.playing;
+  },
+  get overlapPolicy() {
+    return app.overlapPolicy;
   },
 });

@@ -14,10 +14,11 @@ const TURN_DETECTION = {
  * @typedef {object} Settings
  * @property {string} instructions empty for the server's own
  * @property {keyof typeof TURN_DETECTION} turnDetection
+ * @property {string} overlapPolicy empty for the server's own
  * @property {string} apiKey empty for none
  */
 
-/** Commands of the page; in this session speech interrupts, and history is what was heard. */
+/** Commands of the page; in this session history is what was heard. */
 export class Session {
   #connection;
 
@@ -77,15 +78,17 @@ export class Session {
 }
 
 /** @param {Settings} settings */
-function config({ instructions, turnDetection }) {
+function config({ instructions, turnDetection, overlapPolicy }) {
+  // The policy and the turn detection have to say the same of interruptions.
+  const silent = overlapPolicy === "listen_only" && { interrupt_response: false };
   return {
     ...(instructions && { instructions }),
     audio: {
       input: { format: { type: "audio/pcm", rate: INPUT_RATE_HZ } },
       output: { format: { type: "audio/pcm", rate: OUTPUT_RATE_HZ } },
     },
-    turn_detection: TURN_DETECTION[turnDetection],
-    overlap_policy: "barge_in_on_speech",
+    turn_detection: { ...TURN_DETECTION[turnDetection], ...silent },
+    ...(overlapPolicy && { overlap_policy: overlapPolicy }),
     playback_commit_policy: "ack_only",
   };
 }

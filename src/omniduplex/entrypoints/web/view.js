@@ -8,6 +8,9 @@ const TEXTS = {
   speaking: ["Speaking", "Talk over it to interrupt, or press Escape."],
   interrupted: ["Interrupted", "The answer was cut; you have the floor."],
 };
+const SPEAKING_TO_THE_END = "It is said to its end; Escape stops it.";
+/** Policies that need a model whose answers can be stopped. */
+const INTERRUPTING = ["barge_in_on_speech", "adaptive"];
 const TOAST_MS = 10_000;
 const MOST_TOASTS = 3;
 /** Bottom of the level meter, in dB of full scale. */
@@ -21,6 +24,7 @@ const byId = (id) => document.getElementById(id);
  * @property {import("./conversation.js").State} state
  * @property {import("./conversation.js").Latency | null} latency
  * @property {boolean} userSpeaking
+ * @property {boolean} speechInterrupts
  * @property {boolean} canInterrupt
  * @property {boolean} hasMicrophone
  */
@@ -35,6 +39,7 @@ export class View {
     return {
       instructions: byId("instructions").value.trim(),
       turnDetection: byId("turn-detection").value,
+      overlapPolicy: byId("overlap-policy").value,
       apiKey: byId("api-key").value,
     };
   }
@@ -65,12 +70,26 @@ export class View {
     byId("insecure").hidden = false;
   }
 
+  /**
+   * Offer what the model of the server can do; what it cannot is not chosen any more.
+   *
+   * @param {boolean} interruption
+   */
+  offer(interruption) {
+    const policy = byId("overlap-policy");
+    for (const option of policy.options) {
+      option.disabled = !interruption && INTERRUPTING.includes(option.value);
+    }
+    if (policy.selectedOptions[0].disabled) policy.value = "";
+  }
+
   /** @param {Status} status */
-  show({ state, latency, userSpeaking, canInterrupt, hasMicrophone }) {
-    const [title, hint] = TEXTS[state];
+  show({ state, latency, userSpeaking, speechInterrupts, canInterrupt, hasMicrophone }) {
+    const [title, usual] = TEXTS[state];
     document.body.dataset.state = state;
     setText(byId("state"), title);
     const hearing = state === "listening" && userSpeaking;
+    const hint = state === "speaking" && !speechInterrupts ? SPEAKING_TO_THE_END : usual;
     setText(byId("hint"), hearing ? "Hearing you." : hint);
     setText(byId("latency"), latency ? `${latency.ms} ms` : "–");
     if (latency) setText(byId("origin"), `${latency.origin} to first sound`);
