@@ -64,7 +64,8 @@ async def test_echo_answers_and_falls_silent_when_talked_over(
     echo_server: Server, vad: str
 ) -> None:
     async with openai_session(echo_server.http, "omniduplex/echo", vad) as caller:
-        caller.microphone.say(recording("human_disposed"))
+        # The answer is as long: the user has 5 s to talk over it.
+        caller.microphone.say(recording("human_selfish"))
         first = await caller.first("response.done")
         caller.microphone.say(recording("week"))
         cleared = await caller.first("output_audio_buffer.cleared")

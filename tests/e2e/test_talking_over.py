@@ -17,7 +17,7 @@ from tests.e2e.server import Server, serve
 
 from omniduplex.audio.pcm import byte_count
 from omniduplex.audio.resample import StreamResampler
-from omniduplex.benchmarks.wer import normalise_words
+from omniduplex.benchmarks.wer import normalise_words, word_error_rate
 from omniduplex.clients import DuplexClient, EventCollector, MonotonicClock, RealTimePlayer
 from omniduplex.clients.local import create_duplex_session_config
 from omniduplex.models.local.asr import Recognizer
@@ -40,6 +40,9 @@ MODEL = "omniduplex/local"
 TIMEOUT_S = 100.0
 HEARD_MS = 3000
 MISHEARD = 2
+# In 220 cuts of answers within 6.5 s, the words heard were up to 2 more than the words counted.
+UNSURE_WORDS = 3
+MAX_QUESTION_WER = 0.3
 STORY = (
     "Once upon a time there was a small village near the sea. The people there went fishing every "
     "morning before the sun came up. One day an old man found a golden box on the beach and took "
@@ -143,14 +146,15 @@ async def test_only_what_the_player_reported_is_in_the_next_prompt(
         e.item_id: e.transcript for e in collector.events if isinstance(e, TranscriptionCompleted)
     }
     assert len(committed) == 2
-    assert heard[committed[1]] == INTERRUPTION.words
+    interruption = heard[committed[1]]
+    assert word_error_rate(INTERRUPTION.words, interruption) <= MAX_QUESTION_WER
 
-    said = assistant_words(endpoint.prompt_ending(INTERRUPTION.words))
+    said = assistant_words(endpoint.prompt_ending(interruption))
     rate_hz = collector.output_format.sample_rate_hz
     played_ms = player.played_ms(first)
     assert HEARD_MS <= played_ms < collector.audio_ms(first)
     spoken = spoken_by(recognizer, bytes(collector.response_audio[first]), rate_hz, played_ms)
-    assert abs(len(said) - len(spoken)) <= 1, (said, spoken)
+    assert abs(len(said) - len(spoken)) <= UNSURE_WORDS, (said, spoken)
 
 
 @pytest.mark.parametrize("truncates", [True, False])
@@ -180,11 +184,13 @@ async def test_a_stock_client_is_believed_or_its_playback_is_reckoned(
     }
     assert [wrong for event in caller.events for wrong in complaints(event)] == []
 
-    said = assistant_words(endpoint.prompt_ending(INTERRUPTION.words))
+    _, heard = caller.all("conversation.item.input_audio_transcription.completed")
+    assert word_error_rate(INTERRUPTION.words, heard["transcript"]) <= MAX_QUESTION_WER
+    said = assistant_words(endpoint.prompt_ending(heard["transcript"]))
     assert said
     if truncates:
         pcm = caller.audio(first["response_id"])
         spoken = spoken_by(recognizer, pcm, 24_000, kept_ms)
-        assert abs(len(said) - len(spoken)) <= 1, (said, spoken)
+        assert abs(len(said) - len(spoken)) <= UNSURE_WORDS, (said, spoken)
     else:
         assert len(said) < len(normalise_words(STORY))
