@@ -16,6 +16,11 @@ TIMEOUT_S = 60.0
 Command = dict[str, Any]
 Event = dict[str, Any]
 
+TAKE_UP_DUPLEX: Command = {
+    "type": "session.update",
+    "session": {"extensions": ["duplex"], "turn_detection": None},
+}
+
 
 class Disconnected(Exception):  # noqa: N818 - reads as the state it reports
     """The connection broke; what was on its way is lost in both directions."""
@@ -30,13 +35,18 @@ class Refused(Exception):  # noqa: N818 - reads as the state it reports
 
 
 class SurvivingClient:
-    """One session over as many connections as it takes."""
+    """One session over as many connections as it takes.
 
-    def __init__(self, base: str) -> None:
+    It speaks the duplex dialect from its first event, or takes it up `late`, as a client of the
+    OpenAI API.
+    """
+
+    def __init__(self, base: str, *, late: bool = False) -> None:
         self.events: list[Event] = []
         """Every event of the session, in order, each once."""
         self.resumes = 0
         self.session_id = ""
+        self._late = late
         self._url = base.replace("http", "ws", 1)
         self._token = ""
         self._looked = 0
@@ -52,11 +62,21 @@ class SurvivingClient:
         """Open a session; one whose beginning was lost is left to expire."""
         while not self.session_id:
             try:
-                self._connect("/v1/duplex?model=m")
-                created = self._take()
-                self.session_id, self._token = created["session"]["id"], created["resume_token"]
+                granting = self._begin()
+                self.session_id, self._token = granting["session"]["id"], granting["resume_token"]
             except Disconnected:
                 self.events.clear()
+
+    def _begin(self) -> Event:
+        """Have a session; the event that says what it is resumed with."""
+        self._connect("/v1/realtime" if self._late else "/v1/duplex?model=m")
+        if self._late:
+            self._take()
+            self._send([TAKE_UP_DUPLEX])
+            while self._take()["type"] != "session.updated":
+                pass
+            return self.events[-1]
+        return self._take()
 
     def close(self) -> None:
         """End the session and its connection."""

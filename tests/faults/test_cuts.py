@@ -62,9 +62,9 @@ def tone(seconds: float, hz: int) -> str:
     return base64.b64encode((8000 * np.sin(phase)).astype("<i2").tobytes()).decode()
 
 
-def converse(base: str) -> tuple[SurvivingClient, Outcome]:
+def converse(base: str, *, late: bool = False) -> tuple[SurvivingClient, Outcome]:
     """Ask once by voice and once in writing, look at the history, and leave."""
-    client = SurvivingClient(base)
+    client = SurvivingClient(base, late=late)
     client.open()
     say = [
         {"type": "input_audio_buffer.append", "audio": tone(0.32, 300)},
@@ -118,10 +118,10 @@ def outcome(events: list[Event], history: list[dict[str, Any]]) -> Outcome:
     )
 
 
-def survive(proxy: TcpProxy, plan: Plan, expected: Outcome) -> int:
+def survive(proxy: TcpProxy, plan: Plan, expected: Outcome, *, late: bool = False) -> int:
     """Have the conversation over a connection that this happens to; how often it was resumed."""
     proxy.plan(plan)
-    client, seen = converse(proxy.base)
+    client, seen = converse(proxy.base, late=late)
     numbers = [event["server_event_seq"] for event in client.events]
 
     assert numbers == list(range(1, len(numbers) + 1)), plan
@@ -153,6 +153,18 @@ def test_a_cut_at_every_frame_boundary(proxy: TcpProxy, uncut: Outcome, directio
     # No resume is needed before `session.created` was read (a reset may take along what had
     # arrived, so a cut after the frame behind it is early too), nor after `session.closed`.
     assert resumes >= len(ends) - 5
+
+
+def test_a_session_that_takes_up_the_dialect_late_survives_cuts_too(proxy: TcpProxy) -> None:
+    _, uncut = converse(proxy.base, late=True)
+    ends = proxy.down[0].ends
+    resumes = 0
+    for nth in range(len(ends)):
+        resumes += survive(proxy, Plan(down=Lane(cut_after_frames=nth)), uncut, late=True)
+
+    assert uncut.answers == ["completed", "completed"]
+    # As above; what comes first here is `session.created`, and the update that grants the resume.
+    assert resumes >= len(ends) - 6
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])

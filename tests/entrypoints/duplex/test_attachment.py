@@ -24,6 +24,8 @@ from omniduplex.protocol.duplex import (
     DuplexError,
     HeartbeatAck,
     ResumeSession,
+    SessionPatch,
+    UpdateSession,
     default_config,
 )
 
@@ -260,6 +262,20 @@ async def test_a_connection_that_does_not_read_is_dropped_in_time(house: House) 
     again = Wire()
     await house.resume(again)
     assert again.numbers() == [2, 3, 4]
+
+
+async def test_a_dialect_taken_up_as_its_client_leaves_keeps_no_session(house: House) -> None:
+    socket = await (wire := Wire()).open()
+    session = await house.omni.open_session(default_config(MODEL, Dialect.OPENAI))
+    attachment = house.registry.open(session, Dialect.OPENAI, socket)
+    await wait_all_tasks_blocked()
+    attachment.drop(socket)
+    await session.submit(UpdateSession(session=SessionPatch(extensions=("duplex",))))
+    await wait_all_tasks_blocked()
+
+    assert attachment.leaves
+    assert session.close_reason == "disconnect"
+    assert wire.numbers() == [1]
 
 
 async def test_without_a_connection_the_pump_goes_on_and_memory_is_bounded(house: House) -> None:

@@ -85,6 +85,15 @@ def test_what_was_not_sent_cannot_be_acknowledged(seq: int) -> None:
     assert journal.replay_after(0, 0.0) == ["a"]
 
 
+def test_a_journal_that_begins_late_has_nothing_from_before() -> None:
+    journal = EventJournal(max_bytes=MAX_BYTES, ttl_s=TTL_S, head=5)
+    journal.record(6, "f", 0.0)
+
+    assert journal.replay_after(5, 0.0) == ["f"]
+    with pytest.raises(JournalGap):
+        journal.replay_after(4, 0.0)
+
+
 def test_numbers_follow_each_other() -> None:
     with pytest.raises(ValueError, match="does not follow"):
         journal_of("a").record(3, "c", 0.0)

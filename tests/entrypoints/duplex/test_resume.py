@@ -105,14 +105,79 @@ def test_no_credential_where_nothing_can_be_resumed(base: str, omni: FakeOmni, p
     assert session.close_reason == "disconnect"
 
 
-def test_a_dialect_taken_later_makes_no_session_resumable(base: str, omni: FakeOmni) -> None:
+TAKE_UP_DUPLEX = {"extensions": ["duplex"]}
+
+
+def take_up_duplex(talk: Talk) -> list[dict[str, Any]]:
+    """Begin in the OpenAI dialect, and change: what came, the update that grants it last."""
+    events = talk.until("session.created")
+    talk.send("session.update", session={"instructions": "be brief"})
+    events += talk.until("session.updated")
+    talk.send("session.update", session=TAKE_UP_DUPLEX)
+    return events + talk.until("session.updated")
+
+
+def test_a_dialect_taken_up_late_is_told_the_credential_then(base: str) -> None:
     with Talk(base, "/v1/realtime") as talk:
-        talk.until("session.created")
-        talk.send("session.update", session={"extensions": ["duplex"]})
-        assert "resume_token" not in talk.until("session.updated")[-1]
+        *before, granting = take_up_duplex(talk)
+        talk.send("session.update", session=TAKE_UP_DUPLEX)
+        again = talk.until("session.updated")[-1]
+
+    assert numbers([*before, granting, again]) == [1, 2, 3, 4]
+    assert granting["attachment_generation"] == 1
+    assert re.fullmatch(r"[\w-]{43}", granting["resume_token"])
+    assert not any("resume_token" in event for event in [*before, again])
+
+
+def test_a_dialect_taken_up_late_resumes_nothing_that_its_model_cannot(
+    base: str, omni: FakeOmni
+) -> None:
+    omni.resumable = False
+    with Talk(base, "/v1/realtime") as talk:
+        assert "resume_token" not in take_up_duplex(talk)[-1]
         session = omni.opened.get(timeout=TIMEOUT_S)
 
     assert session.released.wait(TIMEOUT_S)
+    assert session.close_reason == "disconnect"
+
+
+def leave_late(base: str, omni: FakeOmni) -> tuple[Credential, FakeSession]:
+    """Take up the duplex dialect with the third event, and lose the connection after the fourth."""
+    with Talk(base, "/v1/realtime") as talk:
+        granting = take_up_duplex(talk)[-1]
+        talk.send("session.heartbeat")
+        assert talk.recv()["server_event_seq"] == 4
+        session = omni.opened.get(timeout=TIMEOUT_S)
+    assert session.lease.is_detached.wait(TIMEOUT_S)
+    return Credential(granting, last=4), session
+
+
+def test_a_session_that_took_up_the_dialect_late_is_carried_on(base: str, omni: FakeOmni) -> None:
+    credential, session = leave_late(base, omni)
+    omni.loop.call_soon_threadsafe(session.emit, beat(session))
+    with credential.resume(base) as (talk, resumed):
+        missed = talk.recv()
+        talk.send("session.heartbeat")
+        live = talk.recv()
+
+    assert resumed["type"] == "session.resumed"
+    assert resumed["session"]["instructions"] == "be brief"
+    assert resumed["attachment_generation"] == 2
+    assert numbers([missed, live]) == [5, 6]
+    assert session.close_reason is None
+
+
+def test_the_journal_of_a_dialect_taken_up_late_begins_there(base: str, omni: FakeOmni) -> None:
+    credential, _ = leave_late(base, omni)
+    credential.last = 1
+    assert credential.refused(base) == "journal_gap"
+    credential.last = 2
+    with credential.resume(base) as (talk, _):
+        granting, ack = talk.recv(), talk.recv()
+
+    assert [granting["type"], ack["type"]] == ["session.updated", "session.heartbeat_ack"]
+    assert numbers([granting, ack]) == [3, 4]
+    assert "resume_token" not in granting
 
 
 def test_a_detached_session_is_carried_on(base: str, omni: FakeOmni) -> None:

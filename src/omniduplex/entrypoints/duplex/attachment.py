@@ -184,12 +184,20 @@ class SessionAttachment:
     def _place(self, event: DuplexEvent) -> str | None:
         """Give an event its number; returns its text if the dialect shows it."""
         if isinstance(event, SessionCreated):
-            return self._log.append(self._resume_right.grant(event, self.generation), kept=event)
+            return self._place_opening(event)
         if isinstance(event, SessionUpdated):
             self._introduced.set()
-        elif isinstance(event, LAST_EVENTS):
+            return self._place_opening(event)
+        if isinstance(event, LAST_EVENTS):
             self._last = event
         return self._log.append(event)
+
+    def _place_opening(self, event: SessionCreated | SessionUpdated) -> str | None:
+        """Tell the credential with what brings it about, if there is anybody to be told."""
+        if self._socket is None:
+            return self._log.append(event)
+        told = self._resume_right.grant(event, self.generation)
+        return self._log.append(told, kept=None if told is event else event)
 
     def _end_if_over(self) -> None:
         if self._last is not None:

@@ -38,16 +38,16 @@ class EventJournal:
 
     Beyond its limits it drops the oldest, so a client that never acknowledges costs bounded
     memory; only a resume from before the drop fails. An acknowledgement of everything dropped
-    makes it complete again. Times are s of one monotonic clock.
+    makes it complete again. It begins behind the event `head`. Times are s of one monotonic clock.
     """
 
-    def __init__(self, *, max_bytes: int, ttl_s: float) -> None:
+    def __init__(self, *, max_bytes: int, ttl_s: float, head: int = 0) -> None:
         self._max_bytes = max_bytes
         self._ttl_s = ttl_s
         self._entries: deque[_Entry] = deque()
         self._bytes = 0
-        self._head = 0
-        self._floor = 0  # everything up to here is gone: acknowledged or dropped
+        self._head = head
+        self._floor = head  # everything up to here is gone: acknowledged, dropped or never kept
 
     @property
     def head(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,13 +14,17 @@ from omniduplex.entrypoints.duplex.event_log import SessionEventLog
 from omniduplex.entrypoints.duplex.journal import EventJournal
 from omniduplex.entrypoints.duplex.ports import ServedOmni, ServedSession
 from omniduplex.protocol.duplex import (
+    DUPLEX_EXTENSION,
     Dialect,
     DuplexError,
     DuplexSessionObject,
     ResumeSession,
     SessionCreated,
     SessionResumed,
+    SessionUpdated,
 )
+
+Opening = TypeVar("Opening", bound=SessionCreated | SessionUpdated)
 
 logger = logging.getLogger(__name__)
 
@@ -51,19 +55,24 @@ class ResumeRight:
         """Whether the session waits for another connection when its own is gone."""
         return self._credential is not None
 
-    def grant(self, created: SessionCreated, generation: int) -> SessionCreated:
-        """Make the session resumable if its model and its client's dialect are, and say so."""
-        if self._log.dialect is not Dialect.DUPLEX:
-            return created
-        if not created.session.capabilities.supports_session_resume:
-            return created
+    def grant(self, event: Opening, generation: int) -> Opening:
+        """Make the session resumable if its model and its client's dialect are, and say so.
+
+        The dialect may be taken up late: then the journal begins with the update that does it.
+        """
+        session = event.session
+        is_duplex = self._log.dialect is Dialect.DUPLEX or DUPLEX_EXTENSION in session.extensions
+        if self.granted or not (is_duplex and session.capabilities.supports_session_resume):
+            return event
         limits: DuplexSessionRuntimeConfig = self._omni.pipeline.duplex_session
         self._log.journal = EventJournal(
-            max_bytes=limits.resume_replay_max_bytes_per_session, ttl_s=limits.resume_replay_ttl_s
+            max_bytes=limits.resume_replay_max_bytes_per_session,
+            ttl_s=limits.resume_replay_ttl_s,
+            head=self._log.head,
         )
         self._credential = ResumeCredential(self._random_bytes)
         return msgspec.structs.replace(
-            created, attachment_generation=generation, resume_token=self._credential.issue()
+            event, attachment_generation=generation, resume_token=self._credential.issue()
         )
 
     def arrived(self) -> None:

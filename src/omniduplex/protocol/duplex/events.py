@@ -71,9 +71,15 @@ class SessionCreated(realtime.SessionCreated, frozen=True, kw_only=True):
 
 
 class SessionUpdated(realtime.SessionUpdated, frozen=True, kw_only=True):
-    """The session as it stands after an accepted update."""
+    """The session as it stands after an accepted update.
+
+    Token and generation are there in the update that takes up the duplex dialect, when the model
+    can be resumed.
+    """
 
     session: DuplexSessionObject
+    attachment_generation: int | UnsetType = UNSET
+    resume_token: str | UnsetType = UNSET
 
 
 class HeartbeatAck(RealtimeEvent, frozen=True, kw_only=True, tag="session.heartbeat_ack"):
