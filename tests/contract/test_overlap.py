@@ -101,3 +101,38 @@ def test_speech_waits_for_an_answer_that_may_not_be_interrupted(paced: Caller) -
     assert events[-2]["response"]["status"] == "completed"
     assert "output_audio_buffer.cleared" not in types(events)
     assert "response.created" in types(events) or paced.until("response.created")
+
+
+def test_under_adaptive_it_waits_only_if_it_is_a_turn(paced: Caller) -> None:
+    paced.configure(
+        turn_detection={"type": "server_vad", "silence_duration_ms": 200},
+        overlap_policy="adaptive",
+    )
+    begin_an_answer(paced, interruptible=False)
+    paced.says(0.3)
+    paced.says(0.5, hz=0)
+    assert paced.until("overlap.decision")[-1]["reason"] == "short_ack"
+    paced.says(0.24)
+    until_answered(paced, 1200)
+    paced.says(0.8)
+    paced.says(0.4, hz=0)
+    decided = [paced.until("overlap.decision")[-1]["reason"]]
+    while decided[-1] in ("short_ack", "accumulating_overlap_speech"):
+        decided.append(paced.until("overlap.decision")[-1]["reason"])
+    events = hear_out(paced)
+    done = events[-2]["response"]
+    events += hear_out(paced)
+
+    assert "response.created" in types(events)
+    assert decided[-1] == "response_uninterruptible"
+    assert done["status"] == "completed"
+    assert types(events).count("input_audio_buffer.speech_started") == 1
+    assert types(events).count("input_audio_buffer.committed") == 1
+
+
+def until_answered(caller: Caller, ms: int) -> None:
+    """Read on until the answer, which takes as long as what is heard meanwhile, is so long."""
+    while True:
+        delta = caller.until("response.output_audio.delta")[-1]
+        if delta["metadata"]["audio_duration_ms"] >= ms:
+            return

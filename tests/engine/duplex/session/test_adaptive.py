@@ -2,17 +2,20 @@
 
 import msgspec
 import pytest
+from msgspec import UnsetType
 from tests.engine.duplex.session.conftest import OpenSession
 from tests.engine.duplex.session.driver import LISTENING, SessionDriver
 
 from omniduplex.engine.duplex.model_events import UserSpeechProgress, UserTurnEnded
 from omniduplex.protocol.duplex import (
     ClearInput,
+    CreateResponse,
     InputCommitted,
     ListenDecision,
     OutputCleared,
     OverlapDecision,
     ResponseDone,
+    ResponseOptions,
     SpeechStarted,
     SpeechStopped,
 )
@@ -185,3 +188,103 @@ def test_a_sound_without_words_in_silence_is_no_turn(driver: SessionDriver) -> N
     says(driver, "Um.", NEAR)
     assert driver.last(OverlapDecision).reason == "silence_or_noise"
     assert driver.open_responses == []
+
+
+# Answers that are said to their end
+
+
+@pytest.fixture
+def to_the_end(driver: SessionDriver) -> SessionDriver:
+    """An answer of 2 s is being made, and nothing may interrupt it."""
+    driver.says("Read me my rights")
+    driver.send(CreateResponse(response=ResponseOptions(interruptible=False)))
+    driver.model_audio(2000, "You have the right to remain silent. ")
+    driver.events()
+    return driver
+
+
+def reasons(driver: SessionDriver) -> list[tuple[str, str]]:
+    return [(decision.action, decision.reason) for decision in driver.of(OverlapDecision)]
+
+
+@pytest.mark.parametrize("words", ["Mm-hm.", "Yeah, okay.", "Go on."])
+def test_assent_to_an_answer_that_is_said_to_its_end_is_no_turn(
+    to_the_end: SessionDriver, words: str
+) -> None:
+    to_the_end.user_speaks()
+    progress(to_the_end, 300)
+    to_the_end.user_turn_ends(words)
+    to_the_end.model_ends()
+
+    assert reasons(to_the_end) == [("listen", "short_ack"), ("listen", "short_ack_transcript")]
+    assert to_the_end.of(SpeechStarted) == []
+    assert to_the_end.of(InputCommitted) == []
+    assert to_the_end.open_responses == []
+
+
+def test_a_cough_over_an_answer_that_is_said_to_its_end_is_dropped(
+    to_the_end: SessionDriver,
+) -> None:
+    to_the_end.user_speaks()
+    to_the_end.user_turn_ends("")
+    to_the_end.model_ends()
+
+    assert reasons(to_the_end) == [("drop", "silence_or_noise")]
+    assert to_the_end.open_responses == []
+
+
+def test_a_turn_over_an_answer_that_is_said_to_its_end_is_answered_after_it(
+    to_the_end: SessionDriver,
+) -> None:
+    to_the_end.user_speaks(at_ms=900)
+    progress(to_the_end, 300, "Stop, I have")
+    assert reasons(to_the_end) == [("listen", "response_uninterruptible")]
+    to_the_end.user_turn_ends("Stop, I have a question")
+
+    kinds = to_the_end.kinds()
+    assert kinds[:3] == ["OverlapDecision", "SpeechStarted", "SpeechStopped"]
+    assert "InputCommitted" in kinds
+    assert len(reasons(to_the_end)) == 1
+    assert to_the_end.last(SpeechStarted).audio_start_ms == 900
+    facts = to_the_end.last(InputCommitted).event
+    assert not isinstance(facts, UnsetType)
+    assert facts.response_create_deferred is True
+    assert to_the_end.open_responses == ["resp_1"]
+    to_the_end.model_ends(key="answer_1")
+    assert to_the_end.last(ResponseDone).response.status == "completed"
+    assert to_the_end.open_responses == ["resp_2"]
+    assert to_the_end.said[-1] == ("user", "Stop, I have a question")
+
+
+def test_what_sounds_like_a_turn_and_is_assent_by_its_words_is_none(
+    to_the_end: SessionDriver,
+) -> None:
+    to_the_end.user_speaks()
+    progress(to_the_end, 1300)
+    to_the_end.user_turn_ends("Okay. Right. I see, I see.")
+    to_the_end.model_ends()
+
+    assert reasons(to_the_end) == [
+        ("listen", "response_uninterruptible"),
+        ("listen", "short_ack_transcript"),
+    ]
+    assert to_the_end.of(InputCommitted) == []
+
+
+def test_who_speaks_on_beyond_such_an_answer_has_the_floor(to_the_end: SessionDriver) -> None:
+    to_the_end.user_speaks(at_ms=900)
+    to_the_end.model_ends()
+    progress(to_the_end, 300)
+    to_the_end.passes(2500)
+    progress(to_the_end, 2800, "Yes, and another thing")
+    assert to_the_end.last(SpeechStarted).audio_start_ms == 900
+    to_the_end.user_turn_ends("Yes, and another thing")
+    assert to_the_end.open_responses == ["resp_2"]
+
+
+def test_such_an_answer_is_played_to_its_end_too(to_the_end: SessionDriver) -> None:
+    to_the_end.model_ends()
+    to_the_end.user_speaks()
+    progress(to_the_end, 600, "No, the other one")
+    assert reasons(to_the_end) == [("listen", "response_uninterruptible")]
+    assert to_the_end.of(OutputCleared) == []

@@ -48,6 +48,39 @@ def test_a_model_that_cannot_be_interrupted_is_not() -> None:
 
 
 @pytest.mark.parametrize(
+    "known",
+    [
+        {"policy": "barge_in_on_speech"},
+        {"transcript": "Wait, stop."},
+        {"floor": 0.95},
+        {"speech_ms": 1200},
+    ],
+)
+def test_what_would_interrupt_waits_for_an_answer_that_is_said_to_its_end(
+    known: dict[str, Any],
+) -> None:
+    assert adaptive(**known).action == "barge_in"
+    verdict = adaptive(**known, interruptible=False)
+    assert verdict == Verdict("listen", "response_uninterruptible")
+    assert verdict.is_turn
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"policy": "listen_only"},
+        {"supports_barge_in": False},
+        {"transcript": "Mm-hm."},
+        {"transcript": "", "ended": True},
+        {"level_dbfs": -40.0, "usual_level_dbfs": -22.0},
+    ],
+)
+def test_what_interrupts_nothing_is_the_same_over_any_answer(known: dict[str, Any]) -> None:
+    assert adaptive(**known, interruptible=False) == adaptive(**known)
+    assert not adaptive(**known).is_turn
+
+
+@pytest.mark.parametrize(
     ("speech_ms", "action", "reason"),
     [
         (100, "listen", "short_ack"),

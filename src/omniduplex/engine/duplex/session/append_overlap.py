@@ -10,7 +10,6 @@ from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.kept_audio import KeptAudio
 from omniduplex.engine.duplex.session.open_turn import Given
 from omniduplex.engine.duplex.session.output_lane import OutputLane
-from omniduplex.engine.duplex.session.overlap_policy import Action
 from omniduplex.engine.duplex.session.overlap_table import (
     AppendVerdict,
     AppendView,
@@ -61,19 +60,6 @@ class AppendOverlap:
         if record is None or self._core.config.playback_commit_policy != "ack_only":
             return False
         return self._core.now < record.finish_at + REPORT_LATE_S
-
-    @property
-    def protects_answer(self) -> bool:
-        """Whether what the ear hears begin is over an answer that is said to its end.
-
-        A session that lets no speech interrupt has its own word for it.
-        """
-        policy = self._core.config.overlap_policy
-        return not self._output.interruptible and policy != "listen_only"
-
-    def protected(self) -> None:
-        """Tell that such speech has to wait."""
-        self._tell_decision("listen", "response_uninterruptible", OverlapMetadata())
 
     # -- one append -------------------------------------------------------------------------
 
@@ -181,16 +167,13 @@ class AppendOverlap:
             preserve_realtime_input=strikes or UNSET,
             cancel_reason=_cancel_reason(view) if strikes else UNSET,
         )
-        self._tell_decision(verdict.action, verdict.reason, metadata)
-
-    def _tell_decision(self, action: Action, reason: str, metadata: OverlapMetadata) -> None:
         self._core.emit(
             OverlapDecision(
                 session_id=self._core.session_id,
                 epoch=self._core.epoch,
                 policy=self._core.config.overlap_policy,
-                action=action,
-                reason=reason,
+                action=verdict.action,
+                reason=verdict.reason,
                 metadata=metadata,
             )
         )

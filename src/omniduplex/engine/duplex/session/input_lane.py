@@ -163,11 +163,7 @@ class InputLane:
     def speech_started(self, event: UserSpeechStarted) -> None:
         """The user speaks: announce it first, then see what it does to an answer."""
         self._turn.heard.speech = True
-        if self._appends.protects_answer:
-            self._turn.announce(event)
-            self._appends.protected()
-            self._core.turn_state = "user_speaking"
-        elif self._overlap.begins(event):
+        if self._overlap.begins(event):
             self._turn.announce(event)
             self._overlap.announced()
             self._core.turn_state = "user_speaking"
@@ -180,7 +176,8 @@ class InputLane:
 
     def _interrupted_by(self, start: UserSpeechStarted) -> None:
         self._turn.announce(start)
-        self._output.stop("turn_detected")
+        if self._output.interruptible:
+            self._output.stop("turn_detected")
         self._core.turn_state = "user_speaking"
 
     def drafted(self, event: UserTurnDraft) -> None:

@@ -12,6 +12,7 @@ from omniduplex.engine.duplex.model_events import (
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.output_lane import OutputLane
 from omniduplex.engine.duplex.session.overlap_policy import (
+    UNINTERRUPTIBLE,
     OverlapView,
     Verdict,
     judge,
@@ -75,7 +76,7 @@ class Overlap:
         if self._core.config.overlap_policy == "adaptive":
             return
         verdict = judge(self._view())
-        if self._output.active is not None:
+        if self._output.active is not None or verdict.reason == UNINTERRUPTIBLE:
             self._tell(verdict)
         if verdict.action == "barge_in":
             self._output.stop("turn_detected")
@@ -97,7 +98,7 @@ class Overlap:
         """The utterance is over: the start to announce if it was a turn, None if it was not.
 
         Once the answer has been heard to its end, whatever was said is a turn: a `yes` may be
-        the reply.
+        the reply. What was said over an answer that may not be interrupted is known only here.
         """
         if self._withheld is None:
             return None
@@ -107,7 +108,7 @@ class Overlap:
         verdict = judge(self._view(ended=True))
         self._tell(verdict)
         start = self._release()
-        return start if verdict.action == "barge_in" else None
+        return start if verdict.is_turn else None
 
     def why_not_a_turn(self, event: UserTurnEnded) -> str | None:
         """Why what the user said, and the client knows of, wants no answer; None if it does.
@@ -152,6 +153,7 @@ class Overlap:
         return OverlapView(
             policy=config.overlap_policy,
             supports_barge_in=self._core.capabilities.supports_barge_in,
+            interruptible=self._output.interruptible,
             short_ack_ms=config.overlap_short_ack_ms,
             barge_in_ms=config.overlap_barge_in_ms,
             speech_ms=progress.speech_ms,

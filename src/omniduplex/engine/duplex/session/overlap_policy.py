@@ -14,6 +14,8 @@ import msgspec
 from omniduplex.protocol.duplex import OverlapPolicy
 
 Action = Literal["listen", "barge_in", "drop"]
+# What would interrupt, had the answer not to be said to its end.
+UNINTERRUPTIBLE = "response_uninterruptible"
 
 # Wire contract, section 8.2, plus what recognisers write for sounds of assent.
 SHORT_ACKS = frozenset(
@@ -109,6 +111,7 @@ class OverlapView(msgspec.Struct, frozen=True, kw_only=True):
 
     policy: OverlapPolicy
     supports_barge_in: bool
+    interruptible: bool = True
     short_ack_ms: float
     barge_in_ms: float
     speech_ms: float
@@ -127,9 +130,22 @@ class Verdict(msgspec.Struct, frozen=True):
     action: Action
     reason: str
 
+    @property
+    def is_turn(self) -> bool:
+        """Whether it takes the floor, at once or after an answer that is said to its end."""
+        return self.action == "barge_in" or self.reason == UNINTERRUPTIBLE
+
 
 def judge(view: OverlapView) -> Verdict:
     """Say what an overlap is, as of now; a `listen` may become a `barge_in` as it goes on."""
+    verdict = _judge_alone(view)
+    if verdict.action == "barge_in" and not view.interruptible:
+        return Verdict("listen", UNINTERRUPTIBLE)
+    return verdict
+
+
+def _judge_alone(view: OverlapView) -> Verdict:
+    """As `judge`, whatever it is spoken over."""
     if view.policy == "listen_only":
         return Verdict("listen", "policy_listen_only")
     if not view.supports_barge_in:

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import msgspec
 
-from omniduplex.engine.duplex.session.overlap_policy import Action, is_short_ack, words
+from omniduplex.engine.duplex.session.overlap_policy import (
+    UNINTERRUPTIBLE,
+    Action,
+    is_short_ack,
+    words,
+)
 from omniduplex.protocol.duplex import OverlapPolicy
 
 BARGE_IN_ACTIONS = frozenset(("barge_in", "interrupt", "cancel"))
@@ -70,7 +75,7 @@ def judge_append(view: AppendView) -> AppendVerdict:
     """Say what an append is; an answer that may not be interrupted never is."""
     verdict = _by_client(view) or (_auto(view) if view.auto_response else _explicit(view))
     if verdict.action == "barge_in" and not view.interruptible:
-        return _listen(view, "response_uninterruptible", buffers=view.speech)
+        return _listen(view, UNINTERRUPTIBLE, buffers=view.speech)
     return verdict
 
 
