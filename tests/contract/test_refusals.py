@@ -351,10 +351,10 @@ def test_a_voice_is_kept_once_it_was_heard(any_dialect: Caller) -> None:
     any_dialect.asks()
     error = any_dialect.refusal("session.update", session={"voice": "ash"})
     assert error["code"] == "voice_update_after_audio_unsupported"
-    assert error["param"] == "session.voice"
+    assert error["param"].endswith("voice")
     nested = {"audio": {"output": {"voice": "ash"}}}
     error = any_dialect.refusal("session.update", session=nested)
-    assert error["param"] == "session.audio.output.voice"
+    assert error["param"].endswith("audio.output.voice")
 
 
 def test_the_session_as_it_was_shown_may_be_sent_back_after_it_was_heard(
@@ -364,9 +364,9 @@ def test_the_session_as_it_was_shown_may_be_sent_back_after_it_was_heard(
     any_dialect.asks()
     shown = any_dialect.configure(instructions="Be brief.")
     again = {name: value for name, value in shown.items() if value is not None}
-    assert any_dialect.configure(**again | {"instructions": "Rhyme."}) == shown | {
-        "instructions": "Rhyme."
-    }
+    now = any_dialect.configure(**again | {"instructions": "Rhyme."})
+    assert now["instructions"] == "Rhyme."
+    assert [now.get("voice"), now.get("audio")] == [shown.get("voice"), shown.get("audio")]
 
 
 def test_a_call_has_one_output(any_dialect: Caller) -> None:

@@ -381,3 +381,13 @@ def test_every_refusal_carries_its_class_and_whether_to_retry(code: str) -> None
     error = error_event(DuplexError(code, "No.", param="p", event_id="e")).error
     assert (error.type, error.retryable) == ERROR_KINDS[code][:2]
     assert (error.code, error.message, error.param, error.event_id) == (code, "No.", "p", "e")
+
+
+def test_a_code_that_only_a_models_plugin_knows_refuses_the_request() -> None:
+    error = error_event(DuplexError("my_models_own", "No.", param="session.mine")).error
+    assert (error.type, error.code, error.retryable) == (
+        "invalid_request_error",
+        "my_models_own",
+        False,
+    )
+    assert error.param == "session.mine"

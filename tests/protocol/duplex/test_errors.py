@@ -6,9 +6,14 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from omniduplex.protocol.duplex import ENDINGS, ERROR_KINDS, OPENAI_CODES, DuplexError, codec
+from omniduplex.protocol.duplex import (
+    ENDINGS,
+    ERROR_KINDS,
+    OPENAI_CODES,
+    DuplexError,
+    codec,
+    failure_kind,
+)
 
 SOURCE = Path(__file__).parents[3] / "src" / "omniduplex"
 
@@ -45,9 +50,10 @@ def test_the_openai_names_rename_codes_that_exist() -> None:
     assert not set(OPENAI_CODES.values()) & set(ERROR_KINDS)
 
 
-def test_an_unknown_code_is_a_bug() -> None:
-    with pytest.raises(KeyError):
-        _ = DuplexError("no_such_code", "oops").kind
+def test_a_code_that_is_not_in_the_table_refuses_a_request_or_is_a_responses_own_fault() -> None:
+    kind = DuplexError("a_plugins_own", "oops").kind
+    assert (kind.error_class, kind.retryable) == ("invalid_request_error", False)
+    assert failure_kind("a_plugins_own").error_class == "server_error"
 
 
 def test_every_code_has_a_meaning_of_its_own_in_one_sentence() -> None:

@@ -48,6 +48,8 @@ from omniduplex.protocol.duplex.errors import (
     DuplexError,
     Ending,
     ErrorKind,
+    error_kind,
+    failure_kind,
 )
 from omniduplex.protocol.duplex.event_facts import (
     AudioUrl,
@@ -120,6 +122,7 @@ from omniduplex.protocol.duplex.session_patch import (
     OutputAudioPatch,
     SessionPatch,
     TurnDetectionPatch,
+    named_voice,
 )
 from omniduplex.protocol.duplex.session_view import (
     DuplexAudioObject,
@@ -369,8 +372,11 @@ __all__ = [
     "encode_command",
     "encode_event",
     "error_event",
+    "error_kind",
+    "failure_kind",
     "format_object",
     "is_g711",
+    "named_voice",
     "parse_append_format",
     "project",
     "read_max_tokens",

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, structs
 
+from omniduplex.protocol.duplex.config import DEFAULT_VOICE
 from omniduplex.protocol.duplex.events import (
     AudioDelta,
     DuplexEvent,
@@ -16,7 +17,6 @@ from omniduplex.protocol.duplex.events import (
     SessionUpdated,
 )
 from omniduplex.protocol.duplex.openai_dialect import (
-    DEFAULT_VOICE,
     as_twin,
     ga_item,
     ga_response,

@@ -13,7 +13,7 @@ from omniduplex.protocol.duplex.commands import (
     SignalTurn,
     UpdateSession,
 )
-from omniduplex.protocol.duplex.errors import ERROR_KINDS, DuplexError
+from omniduplex.protocol.duplex.errors import DuplexError, error_kind
 from omniduplex.protocol.duplex.events import DuplexEvent, ErrorDetails, ErrorEvent
 from omniduplex.protocol.duplex.limits import read_event_id, refuse_free_form, refuse_large
 from omniduplex.protocol.realtime.events import RealtimeEvent
@@ -182,8 +182,7 @@ def error_event(error: DuplexError) -> ErrorEvent:
 
 def _read_flat_error(message: str, code: str) -> ErrorEvent:
     """The shape in which other servers of the contract refuse before there is a session."""
-    kind = ERROR_KINDS.get(code)
-    error_class = kind.error_class if kind else "invalid_request_error"
+    error_class = error_kind(code).error_class
     return ErrorEvent(error=ErrorDetails(type=error_class, code=code, message=message))
 
 

@@ -14,6 +14,19 @@ Modality = Literal["text", "audio"]
 
 DEFAULT_IDLE_TIMEOUT_S = 300.0
 
+# What a WAV of PCM16 has before its samples: RIFF 12, its format 24, the head of its data 8.
+WAV_HEADER_BYTES = 44
+_SAMPLE_BYTES: dict[Encoding, int] = {
+    "pcm16": 2,
+    "pcm_f32le": 4,
+    "g711_ulaw": 1,
+    "g711_alaw": 1,
+    "wav": 2,
+}
+
+# A stock client expects the name of a voice; this is the API's own default.
+DEFAULT_VOICE = "alloy"
+
 
 class Dialect(enum.Enum):
     """How one connection's events are rendered, and whose defaults hold."""
@@ -115,6 +128,11 @@ class DuplexCapabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     implementation_level: Literal["model_native_duplex", "turn_based_duplex"] = (
         "model_native_duplex"
+    @property
+    def shown_voice(self) -> str | None:
+        """The voice as its client sees it named."""
+        return self.voice or (DEFAULT_VOICE if self.dialect.is_openai else None)
+
     )
     supports_session_adapter: bool = True
     supports_model_native_turn_policy: bool = False

@@ -135,6 +135,19 @@ ERROR_KINDS: dict[str, ErrorKind] = {
 # What `session.closed` or `session.expired` gives as its reason comes back in the close frame.
 ENDINGS: tuple[Ending, ...] = (
     Ending(1000, "client_close", "The client sent `session.close`, or its `reason` instead."),
+_OTHERS = _invalid("A code of a model's plugin, or of another server.")
+
+
+def error_kind(code: str) -> ErrorKind:
+    """What a code means; one that is not in the table refuses a request (wire contract, 5.1)."""
+    return ERROR_KINDS.get(code, _OTHERS)
+
+
+def failure_kind(code: str) -> ErrorKind:
+    """What a code means that failed a response; one not in the table is no fault of its client."""
+    return ERROR_KINDS.get(code, ERROR_KINDS["internal_error"])
+
+
     Ending(1000, "idle_ttl_expired", "The session was idle for too long (`session.expired`)."),
     Ending(1000, "session_expired", "The session reached its longest life (`session.closed`)."),
     Ending(1000, "request_cleanup", "A model stage failed or died (`session.expired`)."),
@@ -175,4 +188,4 @@ class DuplexError(Exception):
     @property
     def kind(self) -> ErrorKind:
         """Class and retryability of this code."""
-        return ERROR_KINDS[self.code]
+        return error_kind(self.code)

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, structs
 
-from omniduplex.protocol.duplex.errors import ERROR_KINDS, OPENAI_CODES
+from omniduplex.protocol.duplex.config import DEFAULT_VOICE
+from omniduplex.protocol.duplex.errors import OPENAI_CODES, failure_kind
 from omniduplex.protocol.duplex.events import (
     AudioDelta,
     DuplexEvent,
@@ -65,8 +66,6 @@ from omniduplex.protocol.realtime.session import (
 
 AnyEvent = TypeVar("AnyEvent", bound=RealtimeEvent)
 
-# A stock client expects the name of a voice; this is the API's own default.
-DEFAULT_VOICE = "alloy"
 _CANCEL_REASONS = {
     "barge_in": "turn_detected",
     "output_audio_buffer_clear": "turn_detected",
@@ -192,8 +191,8 @@ def _ga_status_details(details: StatusDetails | None) -> StatusDetails | None:
 def _status_error(details: StatusDetails, code: str) -> StatusError:
     if details.error is not UNSET:
         return details.error
-    kind = ERROR_KINDS.get(code, ERROR_KINDS["internal_error"])
-    return StatusError(type=kind.error_class, code=code or "internal_error")
+    code = code or "internal_error"
+    return StatusError(type=failure_kind(code).error_class, code=code)
 
 
 def ga_response(response: DuplexResponse) -> RealtimeResponse:

@@ -22,6 +22,7 @@ from omniduplex.protocol.duplex.session_patch import (
     SessionPatch,
     first_given,
     input_patch,
+    named_voice,
     output_patch,
 )
 from omniduplex.protocol.duplex.tools import read_tool_choice, read_tools
@@ -174,9 +175,7 @@ def _output(config: DuplexSessionConfig, patch: SessionPatch) -> dict[str, Any]:
     if modalities is not UNSET:
         default = default_config(config.model, config.dialect).modalities
         changes["modalities"] = default if modalities is None else _modalities(modalities, param)
-    param, voice = first_given(
-        ("session.audio.output.voice", outgoing.voice), ("session.voice", patch.voice)
-    )
+    param, voice = named_voice(patch)
     if voice is not UNSET:
         changes["voice"] = read_voice(voice, param)
     param, speed = first_given(

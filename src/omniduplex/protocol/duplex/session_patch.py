@@ -116,6 +116,13 @@ def output_patch(patch: SessionPatch) -> OutputAudioPatch:
     return OutputAudioPatch() if nested is UNSET else nested
 
 
+def named_voice(patch: SessionPatch) -> tuple[str, str | dict[str, Any] | None | UnsetType]:
+    """Return the path under which the client names a voice, and what it names."""
+    return first_given(
+        ("session.audio.output.voice", output_patch(patch).voice), ("session.voice", patch.voice)
+    )
+
+
 def first_given(*candidates: tuple[str, T | UnsetType]) -> tuple[str, T | UnsetType]:
     """Return the first path and value that is there; nested names come before flat ones."""
     return next((one for one in candidates if one[1] is not UNSET), candidates[0])

@@ -123,6 +123,18 @@ def test_the_voice_is_fixed_once_it_was_heard(by_hand: SessionDriver) -> None:
     assert by_hand.kinds()[-1] == "SessionUpdated"
 
 
+def test_the_name_that_a_stock_client_is_shown_is_that_of_the_voice_it_heard(
+    open_session: OpenSession,
+) -> None:
+    driver = open_session(msgspec.structs.replace(BY_HAND, dialect=Dialect.OPENAI))
+    driver.says("Hi")
+    driver.send(CreateResponse())
+    driver.answers((100, "spoken"))
+    update(driver, SessionPatch(voice=driver.session.config.shown_voice, instructions="Rhyme."))
+    assert driver.kinds()[-1] == "SessionUpdated"
+    assert driver.session.config.voice is None
+
+
 def test_an_update_reaches_the_model_and_the_next_prompt(by_hand: SessionDriver) -> None:
     update(by_hand, SessionPatch(instructions="Rhyme."))
     assert [config.instructions for config in by_hand.model.updates] == ["Rhyme."]

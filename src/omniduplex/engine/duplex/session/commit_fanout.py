@@ -9,7 +9,6 @@ from omniduplex.engine.conversation.history import HistoryEntry
 from omniduplex.engine.duplex.session.announcing import announce
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.protocol.duplex import (
-    ERROR_KINDS,
     AudioUrlPart,
     CommitFacts,
     CommittedMessage,
@@ -24,6 +23,7 @@ from omniduplex.protocol.duplex import (
     TranscriptionDelta,
     TranscriptionError,
     TranscriptionFailed,
+    error_kind,
 )
 
 
@@ -116,7 +116,7 @@ def unheard(
     content_index: int = 0,
 ) -> None:
     """Tell that the words of a user item will never be known."""
-    error = TranscriptionError(type=ERROR_KINDS[code].error_class, code=code, message=message)
+    error = TranscriptionError(type=error_kind(code).error_class, code=code, message=message)
     core.emit(TranscriptionFailed(item_id=item_id, content_index=content_index, error=error))
 
 

@@ -11,6 +11,7 @@ from omniduplex.protocol.duplex import (
     DuplexSessionConfig,
     SessionPatch,
     apply_patch,
+    named_voice,
 )
 
 
@@ -25,6 +26,8 @@ def configure(core: SessionCore, patch: SessionPatch) -> None:
         patch = msgspec.structs.replace(patch, model=UNSET)
     config = apply_patch(core.config, patch)
     _check_mutable(core, config)
+    if core.playback.made_audio:
+        config = _same_voice(core.config, config, patch)
     core.plugin.validate_config(config)
     core.config = config
     core.playback.policy = config.playback_commit_policy
@@ -43,9 +46,16 @@ def _check_mutable(core: SessionCore, config: DuplexSessionConfig) -> None:
             "the voice sample of a session is fixed",
             param="session.ref_audio",
         )
-    if config.voice != current.voice and core.playback.made_audio:
+
+
+def _same_voice(
+    current: DuplexSessionConfig, config: DuplexSessionConfig, patch: SessionPatch
+) -> DuplexSessionConfig:
+    """The voice is fixed once it was heard; its client may repeat the name that it was shown."""
+    if config.shown_voice != current.shown_voice:
         raise DuplexError(
             "voice_update_after_audio_unsupported",
             "the voice is fixed once the model has spoken",
-            param="session.voice",
+            param=named_voice(patch)[0],
         )
+    return msgspec.structs.replace(config, voice=current.voice)

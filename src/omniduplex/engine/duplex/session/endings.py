@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from omniduplex.protocol.duplex import ERROR_KINDS, ItemStatus, StatusDetails, StatusError
+from omniduplex.protocol.duplex import ItemStatus, StatusDetails, StatusError, failure_kind
 
 Ending = Literal["completed", "cancelled", "failed", "incomplete"]
 
@@ -20,7 +20,7 @@ def status_details(ending: Ending, reason: str | None) -> StatusDetails | None:
 
 def failure_details(code: str) -> StatusDetails:
     """Why a response failed; its message was in an error before."""
-    error = StatusError(type=ERROR_KINDS[code].error_class, code=code)
+    error = StatusError(type=failure_kind(code).error_class, code=code)
     return StatusDetails(type="failed", reason=code, error=error)
 
 

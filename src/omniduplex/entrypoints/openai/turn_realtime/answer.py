@@ -20,7 +20,6 @@ from omniduplex.engine.conversation.tool_calls import CallItem
 from omniduplex.engine.turns import TurnChunk, TurnToolCall
 from omniduplex.entrypoints.openai.turn_realtime.sound import ShownEvent, SoundDelta
 from omniduplex.protocol.duplex import (
-    ERROR_KINDS,
     AudioDone,
     ContentPart,
     ContentPartAdded,
@@ -44,6 +43,7 @@ from omniduplex.protocol.duplex import (
     TranscriptDelta,
     TranscriptDone,
     Usage,
+    failure_kind,
 )
 
 RESPONSE_ERROR = "response_error"
@@ -233,7 +233,7 @@ class Answer:
 
     def fail(self, code: str) -> None:
         """It cannot be finished; what the client got stays in the conversation."""
-        error = StatusError(type=ERROR_KINDS[code].error_class, code=code)
+        error = StatusError(type=failure_kind(code).error_class, code=code)
         self._end("failed", StatusDetails(type="failed", reason=code, error=error))
 
     def _end(self, status: ResponseStatus, details: StatusDetails | None) -> None:

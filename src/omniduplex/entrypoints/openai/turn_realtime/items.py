@@ -11,7 +11,6 @@ from omniduplex.engine.conversation.new_items import ItemReader
 from omniduplex.entrypoints.openai.turn_realtime.effects import Effect, Emit, Hear, PartOfItem
 from omniduplex.entrypoints.openai.turn_realtime.sound import ShownEvent, Sound
 from omniduplex.protocol.duplex import (
-    ERROR_KINDS,
     AppendAudio,
     AudioFormat,
     Commit,
@@ -35,6 +34,7 @@ from omniduplex.protocol.duplex import (
     TranscriptionError,
     TranscriptionFailed,
     TruncateItem,
+    error_kind,
 )
 
 # Wire contract, section 11: what may wait of a client's input, in bytes.
@@ -158,7 +158,7 @@ class TurnItems:
             return False
         del self.sounds[part]
         self.history.transcript_failed(item_id, index)
-        kind = ERROR_KINDS[code].error_class
+        kind = error_kind(code).error_class
         error = TranscriptionError(type=kind, code=code, message=message)
         self._emit(TranscriptionFailed(item_id=item_id, content_index=index, error=error))
         return True
