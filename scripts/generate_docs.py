@@ -20,18 +20,28 @@ from omniduplex.protocol.duplex import (
     MAX_PLAIN_EVENT_BYTES,
     MEDIA_EVENTS,
     OPENAI_CODES,
+    AudioFormat,
     DuplexCapabilities,
     DuplexCommand,
     DuplexEvent,
     DuplexSessionObject,
+    Encoding,
     RealtimeCommand,
     RealtimeEvent,
     SessionPatch,
     UpdateSession,
+    format_object,
 )
 from omniduplex.protocol.duplex.beta_dialect import BETA_PROJECTIONS, NOT_BETA
 from omniduplex.protocol.duplex.codec import FIELD_ALIASES, ROUTED_SIGNALS, TYPE_ALIASES
 from omniduplex.protocol.duplex.dialects import NOT_DUPLEX
+from omniduplex.protocol.duplex.formats import (
+    ENCODINGS,
+    INPUT_ONLY,
+    MAX_RATE_HZ,
+    MIN_RATE_HZ,
+    OUTPUT_ONLY,
+)
 from omniduplex.protocol.duplex.openai_dialect import NOT_OPENAI
 from omniduplex.protocol.realtime import beta_events
 
@@ -128,17 +138,44 @@ def wire_page() -> str:
         *(part for event in events for part in _event(event)),
         "## Session fields of a client",
         *_object(SessionPatch),
-        "A key of another name is ignored; inside `turn_detection` it is refused.",
+        "A key of another name is ignored: it is neither refused nor in the session object. Inside "
+        "`turn_detection` it is refused.",
         "## Session object",
         *_object(DuplexSessionObject),
         "## Capabilities",
         *_object(DuplexCapabilities),
+        *_formats(),
         "## Other objects",
         *(
             part
             for kind in sorted(_nested((*commands, *events, *SECTIONS)), key=_name)
             for part in (f"### {_name(kind)}", *_object(kind))
         ),
+    )
+
+
+def _formats() -> Iterator[str]:
+    yield "## Audio formats"
+    yield (
+        "A format is a name, or an object with its `type` and its `rate` in Hz, a whole number "
+        f"from {MIN_RATE_HZ} to {MAX_RATE_HZ}. All audio has one channel and is little-endian; "
+        "letters may be large or small."
+    )
+    rows = [
+        (
+            f"`{encoding}`",
+            f"`{format_object(AudioFormat(encoding)).type}`",
+            ", ".join(_codes([name for name, meant in ENCODINGS.items() if meant == encoding])),
+            "no" if encoding == OUTPUT_ONLY else "yes",
+            "no" if encoding == INPUT_ONLY else "yes",
+        )
+        for encoding in get_args(Encoding)
+    ]
+    yield _table(("format", "`type` in the session object", "names", "in", "out"), rows)
+    yield (
+        "In `wav` every delta with audio is a whole file: the header of a WAV, then 16 bit samples "
+        "of this delta alone, so that each can be played by itself, also after a resume or when "
+        "others were dropped. A delta without audio is empty."
     )
 
 

@@ -1,3 +1,4 @@
+import io
 import struct
 from itertools import pairwise
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from omniduplex.audio.g711 import encode_alaw, encode_ulaw
 from omniduplex.audio.resample import StreamResampler
 from omniduplex.audio.stream import InputDecoder, InputEncoding, OutputEncoder, OutputEncoding
+from omniduplex.audio.wav import read_wav_file
 
 SPEECHLIKE = (6000 * np.sin(np.arange(4800) ** 1.2 / 90) * np.hanning(4800)).astype("<i2").tobytes()
 
@@ -129,6 +131,26 @@ def test_reset_drops_the_carried_bytes_and_the_audio_inside() -> None:
 )
 def test_output_is_encoded(encoding: OutputEncoding, encoded: bytes) -> None:
     assert OutputEncoder(24000, encoding, 24000).process(SPEECHLIKE, last=True) == encoded
+
+
+@given(cuts=st.lists(st.integers(0, 4800), max_size=6))
+def test_every_piece_in_wav_is_a_whole_file_of_its_own_samples(cuts: list[int]) -> None:
+    edges = [0, *(2 * cut for cut in sorted(cuts)), len(SPEECHLIKE)]
+    wav, pcm = OutputEncoder(24000, "wav", 16000), OutputEncoder(24000, "pcm16", 16000)
+    for start, end in pairwise(edges):
+        last = end == len(SPEECHLIKE)
+        piece = wav.process(SPEECHLIKE[start:end], last=last)
+        samples = pcm.process(SPEECHLIKE[start:end], last=last)
+
+        assert (not piece) == (not samples)
+        assert not piece or read_wav_file(io.BytesIO(piece)) == (samples, 16000)
+
+
+def test_an_encoding_goes_its_own_way_only() -> None:
+    with pytest.raises(ValueError, match="no input in wav"):
+        InputDecoder("wav", 24000, 24000)
+    with pytest.raises(ValueError, match="no output in pcm_f32le"):
+        OutputEncoder(24000, "pcm_f32le", 24000)
 
 
 def test_output_is_resampled_before_it_is_encoded() -> None:

@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+import msgspec
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from omniduplex.audio.wav import wav_bytes
 from omniduplex.clients.duplex import Clock
 from omniduplex.protocol.duplex import (
     AudioDelta,
@@ -287,6 +289,11 @@ def audio(response_id: str, pcm: bytes, *, rate_hz: int = 24000) -> AudioDelta:
         format="pcm16",
         sample_rate_hz=rate_hz,
     )
+
+
+def wav(response_id: str, pcm: bytes, *, rate_hz: int = 24000) -> AudioDelta:
+    delta = audio(response_id, wav_bytes(pcm, rate_hz) if pcm else b"", rate_hz=rate_hz)
+    return msgspec.structs.replace(delta, format="wav")
 
 
 def words(response_id: str, delta: str) -> TranscriptDelta:

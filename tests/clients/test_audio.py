@@ -1,20 +1,22 @@
 from __future__ import annotations
 
 import base64
+import io
 import wave
 from pathlib import Path
 
 import pytest
 from tests.clients.scripted import audio
 
-from omniduplex.clients.audio import delta_format, strip_data_url
+from omniduplex.audio.wav import wav_bytes
+from omniduplex.clients.audio import Samples, delta_format, samples_of, strip_data_url
 from omniduplex.clients.duplex import (
     audio_data_url,
     image_data_url,
     read_pcm16_wav,
     write_pcm16_wav,
 )
-from omniduplex.protocol.duplex import AudioDelta, AudioFormat
+from omniduplex.protocol.duplex import AudioDelta, AudioFormat, Encoding
 
 
 @pytest.mark.parametrize(
@@ -85,3 +87,30 @@ def test_a_delta_tells_its_format_or_has_the_expected_one() -> None:
 
     assert delta_format(audio("r", b"", rate_hz=16000), expected) == AudioFormat()
     assert delta_format(AudioDelta(response_id="r", item_id="i", delta=b""), expected) is expected
+
+
+def test_the_samples_of_a_wav_come_without_its_header() -> None:
+    assert samples_of(wav_bytes(b"abcd", 22050), AudioFormat("wav", 24000)) == Samples(
+        b"abcd", AudioFormat("pcm16", 22050)
+    )
+    assert samples_of(b"", AudioFormat("wav", 24000)) == Samples(b"", AudioFormat("pcm16", 24000))
+
+
+@pytest.mark.parametrize("encoding", ["pcm16", "pcm_f32le", "g711_ulaw", "g711_alaw"])
+def test_samples_without_a_header_stay_as_they_are(encoding: Encoding) -> None:
+    piece = wav_bytes(b"abcd", 24000)
+    assert samples_of(piece, AudioFormat(encoding, 24000)) == (piece, AudioFormat(encoding, 24000))
+
+
+def in_stereo() -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setparams((2, 2, 24000, 0, "NONE", ""))
+        writer.writeframes(b"abcd")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("piece", [b"RIFF", b"abcdefgh" * 8, in_stereo()], ids=len)
+def test_a_file_that_is_no_wav_of_mono_pcm16_stays_as_it_is(piece: bytes) -> None:
+    expected = AudioFormat("wav", 24000)
+    assert samples_of(piece, expected) == Samples(piece, expected)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from tests.clients.scripted import Peer, audio, created, done, text, words
+from tests.clients.scripted import Peer, audio, created, done, text, wav, words
 
 from omniduplex.clients.duplex import (
     DuplexClientBase,
@@ -51,6 +51,15 @@ def test_audio_and_words_are_kept_by_response(full: EventCollector) -> None:
     assert full.audio_ms("one") == 150
     assert full.response_text("one") == "It is sunny."
     assert full.response_text("two") == "Rain."
+
+
+def test_of_wavs_the_samples_are_kept_and_measured(collector: EventCollector) -> None:
+    for pcm in (bytes(4800), b"", bytes(2400)):
+        collector.add(wav("one", pcm))
+
+    assert collector.audio_bytes("one") == bytes(7200)
+    assert (collector.audio_ms("one"), collector.output_sample_rate_hz) == (150, 24000)
+    assert collector.timing_summary(after_s=0)["audio_output"]["chunk_duration_ms"]["max"] == 100
 
 
 def test_what_is_done_is_known(full: EventCollector) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.clients.scripted import audio, created, done, listen, speak, text, words
+from msgspec import UNSET
+from tests.clients.scripted import audio, created, done, listen, speak, text, wav, words
 
 from omniduplex.clients.demux import ResponseDemux
 from omniduplex.clients.duplex import ResponseHandle, ServerEvent, Subscription
@@ -132,6 +134,26 @@ def test_the_rate_of_the_audio_is_what_the_audio_says(demux: ResponseDemux) -> N
 
     (handle,) = waiting(answers)
     assert handle.audio_format == AudioFormat(sample_rate_hz=22050)
+
+
+def test_what_comes_as_wav_is_handed_out_as_samples(demux: ResponseDemux) -> None:
+    answers = demux.subscribe()
+    feed(demux, wav("r", b"abcd"), wav("r", b""), wav("r", b"ef"), done("r"))
+
+    (handle,) = waiting(answers)
+    assert asyncio.run(whole_audio(handle)) == b"abcdef"
+    assert handle.audio_format == AudioFormat("pcm16", 24000)
+
+
+def test_a_wav_whose_delta_tells_no_format_is_what_the_session_asked_for() -> None:
+    demux = ResponseDemux(AudioFormat("wav", 24000))
+    answers = demux.subscribe()
+    bare = msgspec.structs.replace(wav("r", bytes(48000)), format=UNSET, sample_rate_hz=UNSET)
+    feed(demux, bare, bare, done("r"))
+
+    (handle,) = waiting(answers)
+    assert asyncio.run(whole_audio(handle)) == bytes(96000)
+    assert handle.played_ms == 2000
 
 
 @dataclass

@@ -8,7 +8,16 @@ from collections.abc import AsyncIterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.clients.scripted import MODEL, InlinePeer, Peer, VirtualClock, audio, created, done
+from tests.clients.scripted import (
+    MODEL,
+    InlinePeer,
+    Peer,
+    VirtualClock,
+    audio,
+    created,
+    done,
+    wav,
+)
 
 from omniduplex.clients.duplex import (
     AudioFormat,
@@ -76,6 +85,17 @@ async def test_of_a_long_conversation_only_the_newest_answers_are_known(
         await player.report()
 
     assert [player.played_ms(name) for name in ("one", "two", "three")] == [0, 1000, 1000]
+
+
+async def test_what_comes_as_wav_is_played_as_samples(
+    tracker: PlaybackTracker, phone: PhoneLeg, clock: VirtualClock
+) -> None:
+    for pcm in (SECOND, b"", SECOND):
+        tracker.feed(wav("r", pcm))
+    clock.advance(1.8)
+
+    assert phone.sent == SECOND * 2
+    assert tracker.played_ms("r") == 1500
 
 
 async def test_positions_are_reported_when_they_move(

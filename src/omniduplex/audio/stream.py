@@ -1,14 +1,16 @@
 """Wire audio at the edge: client bytes to model PCM, and model PCM to client bytes."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from omniduplex.audio.g711 import decode_alaw, decode_ulaw, encode_alaw, encode_ulaw
 from omniduplex.audio.pcm import decode_f32le, float32_to_int16
 from omniduplex.audio.resample import StreamResampler
+from omniduplex.audio.wav import wav_bytes
 
 InputEncoding = Literal["pcm16", "pcm_f32le", "g711_ulaw", "g711_alaw"]
-OutputEncoding = Literal["pcm16", "g711_ulaw", "g711_alaw"]
+OutputEncoding = Literal["pcm16", "g711_ulaw", "g711_alaw", "wav"]
 
 
 def _f32le_to_pcm(data: bytes) -> bytes:
@@ -27,6 +29,11 @@ _DECODERS: dict[InputEncoding, tuple[int, Callable[[bytes], bytes]]] = {
     "g711_alaw": (1, decode_alaw),
 }
 
+
+def _as_wav(pcm: bytes, rate: int) -> bytes:
+    return wav_bytes(pcm, rate) if pcm else b""
+
+
 _ENCODERS: dict[OutputEncoding, Callable[[bytes], bytes]] = {
     "pcm16": _unchanged,
     "g711_ulaw": encode_ulaw,
@@ -37,10 +44,15 @@ _ENCODERS: dict[OutputEncoding, Callable[[bytes], bytes]] = {
 class InputDecoder:
     """Turns client bytes, cut anywhere, into PCM at `out_rate`.
 
-    The first bytes of a split sample wait for the others.
+    The first bytes of a split sample wait for the others. Raises ValueError for an encoding that
+    comes out only.
     """
 
-    def __init__(self, encoding: InputEncoding, in_rate: int, out_rate: int) -> None:
+    def __init__(
+        self, encoding: InputEncoding | OutputEncoding, in_rate: int, out_rate: int
+    ) -> None:
+        if encoding == "wav":
+            raise ValueError("no input in wav")
         self._sample_bytes, self._decode = _DECODERS[encoding]
         self._resampler = StreamResampler(in_rate, out_rate)
         self._carried = b""
@@ -73,10 +85,17 @@ class InputDecoder:
 
 
 class OutputEncoder:
-    """Turns model PCM into client bytes of `encoding` at `out_rate`."""
+    """Turns model PCM into client bytes of `encoding` at `out_rate`.
 
-    def __init__(self, model_rate: int, encoding: OutputEncoding, out_rate: int) -> None:
-        self._encode = _ENCODERS[encoding]
+    In `wav` each piece is a whole file. Raises ValueError for an encoding that goes in only.
+    """
+
+    def __init__(
+        self, model_rate: int, encoding: InputEncoding | OutputEncoding, out_rate: int
+    ) -> None:
+        if encoding == "pcm_f32le":
+            raise ValueError("no output in pcm_f32le")
+        self._encode = partial(_as_wav, rate=out_rate) if encoding == "wav" else _ENCODERS[encoding]
         self._resampler = StreamResampler(model_rate, out_rate)
 
     def process(self, pcm: bytes, *, last: bool = False) -> bytes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import wave
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import pybase64
 from msgspec import UNSET
@@ -13,6 +14,13 @@ from omniduplex.protocol.duplex import AudioDelta, AudioFormat, Encoding
 
 PCM16_BYTES = 2
 _ENCODINGS: dict[str, Encoding] = {name: name for name in get_args(Encoding)}
+
+
+class Samples(NamedTuple):
+    """Bytes of samples, and how they are coded."""
+
+    data: bytes
+    format: AudioFormat
 
 
 def delta_format(delta: AudioDelta, expected: AudioFormat) -> AudioFormat:
@@ -24,6 +32,26 @@ def delta_format(delta: AudioDelta, expected: AudioFormat) -> AudioFormat:
     if encoding == expected.encoding and rate_hz == expected.sample_rate_hz:
         return expected
     return AudioFormat(encoding=encoding, sample_rate_hz=rate_hz)
+
+
+def samples_of(piece: bytes, audio_format: AudioFormat) -> Samples:
+    """What is played of a piece of audio: PCM16 out of its WAV, any other as it is.
+
+    So is a file that is no WAV of mono PCM16; its format still says `wav` then.
+    """
+    if audio_format.encoding != "wav":
+        return Samples(piece, audio_format)
+    if not piece:
+        return Samples(b"", AudioFormat(sample_rate_hz=audio_format.sample_rate_hz))
+    try:
+        with wave.open(io.BytesIO(piece), "rb") as reader:
+            layout = (reader.getnchannels(), reader.getsampwidth())
+            rate_hz, data = reader.getframerate(), reader.readframes(reader.getnframes())
+    except (wave.Error, EOFError, RuntimeError):  # the last of chunks that lie about their size
+        return Samples(piece, audio_format)
+    if layout != (1, PCM16_BYTES):
+        return Samples(piece, audio_format)
+    return Samples(data, AudioFormat(sample_rate_hz=rate_hz))
 
 
 def audio_data_url(data: bytes | Path, mime: str = "audio/wav") -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
-from omniduplex.clients.audio import delta_format
+from omniduplex.clients.audio import delta_format, samples_of
 from omniduplex.clients.base import DuplexClientBase
 from omniduplex.clients.events import ServerEvent, wire_type
 from omniduplex.clients.subscription import Subscription
@@ -44,6 +44,7 @@ class EventCollector:
         self.response_audio: dict[str, bytearray] = {}
         self.response_ids: list[str] = []
         self.output_format = _DEFAULT_OUTPUT
+        self._wire_format = _DEFAULT_OUTPUT
         self._text: dict[str, list[str]] = {}
         self._done: dict[str, ResponseDone] = {}
         self._now = now
@@ -57,8 +58,9 @@ class EventCollector:
                 self._know(event.response_id)
             case AudioDelta():
                 self._know(event.response_id)
-                self.output_format = delta_format(event, self.output_format)
-                self.response_audio.setdefault(event.response_id, bytearray()).extend(event.delta)
+                self._wire_format = delta_format(event, self._wire_format)
+                samples, self.output_format = samples_of(event.delta, self._wire_format)
+                self.response_audio.setdefault(event.response_id, bytearray()).extend(samples)
             case TranscriptDelta() | TextDelta():
                 self._know(event.response_id)
                 self._text.setdefault(event.response_id, []).append(event.delta)
@@ -130,7 +132,7 @@ class EventCollector:
             response_id,
             origin_of(after_s, input_committed_at_s, measurement_origin),
             committed_at_s=input_committed_at_s,
-            output=self.output_format,
+            output=self._wire_format,
         )
 
     def global_timing_summary(
@@ -142,7 +144,7 @@ class EventCollector:
     ) -> GlobalTimingSummary:
         """Latencies of all responses at or after `after_s` taken together."""
         origin = origin_of(after_s, input_committed_at_s, measurement_origin)
-        return global_timing_summary(self._arrivals(after_s), origin, output=self.output_format)
+        return global_timing_summary(self._arrivals(after_s), origin, output=self._wire_format)
 
     @property
     def output_sample_rate_hz(self) -> int:

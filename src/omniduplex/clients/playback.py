@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from omniduplex.clients.audio import delta_format
+from omniduplex.clients.audio import delta_format, samples_of
 from omniduplex.clients.base import DuplexClientBase
 from omniduplex.clients.clock import Clock, MonotonicClock
 from omniduplex.clients.events import ServerEvent
@@ -73,7 +73,7 @@ class PlaybackTracker:
 
     Args:
         position_ms: how much of the audio that was queued, since the beginning, has sounded.
-        play: queues audio; none, if the application does so itself.
+        play: queues samples, a WAV's as PCM16; none, if the application does so itself.
         stop: drops what is queued, and gives the position at which the last sound ends; by default
             the position of the moment.
         report_interval_s: how often `run` reports.
@@ -170,13 +170,14 @@ class PlaybackTracker:
         track = self._tracks.setdefault(delta.response_id, _Track(delta.item_id))
         if track.is_cut:
             return
-        audio_format = delta_format(delta, self._client.config.output_audio)
-        length_ms = audio_format.duration_ms(len(delta.delta))
+        expected = self._client.config.output_audio
+        samples, audio_format = samples_of(delta.delta, delta_format(delta, expected))
+        length_ms = audio_format.duration_ms(len(samples))
         self._queued_ms += length_ms
         track.total_ms += length_ms
         track.ends_at_ms = self._queued_ms
         if self._play is not None:
-            self._play(delta.delta, audio_format)
+            self._play(samples, audio_format)
 
 
 class RealTimePlayer(PlaybackTracker):

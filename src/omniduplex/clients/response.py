@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Literal
 
-from omniduplex.clients.audio import delta_format
+from omniduplex.clients.audio import delta_format, samples_of
 from omniduplex.clients.errors import DuplexSessionClosedError
 from omniduplex.clients.subscription import Subscription
 from omniduplex.protocol.duplex import (
@@ -35,6 +35,7 @@ class ResponseHandle:
         self.created_event: ResponseCreated | None = None
         self.done_event: ResponseDone | None = None
         self.audio_format = expected
+        self._wire_format = expected
         self._transcript: list[str] = []
         self._text: list[str] = []
         self._audio: Subscription[bytes] = Subscription()
@@ -68,7 +69,9 @@ class ResponseHandle:
         return self._finished.is_set()
 
     async def audio(self) -> AsyncIterator[bytes]:
-        """The audio in the session's output format, chunk by chunk, for one consumer.
+        """The samples in the session's output format, chunk by chunk, for one consumer.
+
+        What comes as WAV is handed out as its PCM16; `audio_format` is that of the samples.
 
         Raises:
             DuplexSessionClosedError: the session broke off before the answer ended.
@@ -92,8 +95,9 @@ class ResponseHandle:
 
     def add_audio(self, delta: AudioDelta) -> None:
         """Take audio in."""
-        self.audio_format = delta_format(delta, self.audio_format)
-        self._audio.push(delta.delta)
+        self._wire_format = delta_format(delta, self._wire_format)
+        samples, self.audio_format = samples_of(delta.delta, self._wire_format)
+        self._audio.push(samples)
 
     def add_transcript(self, delta: str) -> None:
         """Take words of the audio in."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pydantic import TypeAdapter
 from tests.entrypoints.turn.half_duplex import HalfDuplex
 from tests.entrypoints.turn.sounds import tone
 
+from omniduplex.audio.wav import read_wav_file
 from omniduplex.engine.turns import TurnAudio, TurnChunk, TurnMessage, TurnToolCall, TurnUsage
 from omniduplex.entrypoints.openai.turn_realtime.effects import Ask, Hear
 from omniduplex.entrypoints.openai.turn_realtime.items import MAX_INPUT_BYTES
@@ -207,6 +209,18 @@ def test_sound_comes_in_the_sessions_format(talk: HalfDuplex) -> None:
     assert {(delta["format"], delta["sample_rate_hz"]) for delta in deltas} == {("g711_ulaw", 8000)}
     assert sum(len(base64.b64decode(delta["delta"])) for delta in deltas) == 1600
     assert deltas[-1]["audio_duration_ms"] == 200
+
+
+def test_in_wav_each_delta_is_a_whole_file(talk: HalfDuplex) -> None:
+    talk.writes("hello")
+    talk.asks(output_audio_format="wav")
+    talk.shown()
+    talk.answers(spoken("good ", 100), spoken("day", 55), DONE)
+    deltas = [event for event in talk.shown() if event["type"] == "response.output_audio.delta"]
+    files = [read_wav_file(io.BytesIO(base64.b64decode(delta["delta"]))) for delta in deltas]
+    assert files == [(sound(100), RATE), (sound(55), RATE)]
+    assert {(delta["format"], delta["sample_rate_hz"]) for delta in deltas} == {("wav", RATE)}
+    assert [delta["audio_duration_ms"] for delta in deltas] == [100, 155]
 
 
 def test_the_beta_has_its_own_names() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.protocol.duplex.patching import DUPLEX, OPENAI, patched
 
+from omniduplex.audio.wav import wav_bytes
 from omniduplex.protocol.duplex import (
     AppendAudio,
     AudioFormat,
@@ -15,13 +16,22 @@ from omniduplex.protocol.duplex import (
     DuplexSessionConfig,
     format_object,
     parse_append_format,
+    read_output_format,
 )
 
 SPELLINGS = {
     "pcm16": ["pcm16", "pcm_s16le", "s16le", "pcm", "audio/pcm", "audio/pcm16", "PCM16"],
     "pcm_f32le": ["pcm_f32le", "f32le", "audio/pcm_f32le"],
-    "g711_ulaw": ["g711_ulaw", "ulaw", "mulaw", "audio/g711_ulaw", "audio/pcmu", "G711_ULAW"],
-    "g711_alaw": ["g711_alaw", "alaw", "audio/g711_alaw", "audio/pcma"],
+    "g711_ulaw": [
+        "g711_ulaw",
+        "g711-ulaw",
+        "ulaw",
+        "mulaw",
+        "audio/g711_ulaw",
+        "audio/pcmu",
+        "G711_ULAW",
+    ],
+    "g711_alaw": ["g711_alaw", "g711-alaw", "alaw", "audio/g711_alaw", "audio/pcma"],
 }
 ALL = [(name, encoding) for encoding, names in SPELLINGS.items() for name in names]
 
@@ -34,13 +44,44 @@ def test_every_spelling_means_its_encoding(name: str, encoding: str) -> None:
         assert parse_append_format(command, DUPLEX.input_format).encoding == encoding
 
 
-@pytest.mark.parametrize("given", ["g711-ulaw", "mp3", "", "opus", 7, None, [], {"type": "mp3"}])
+@pytest.mark.parametrize("given", ["g711_mulaw", "mp3", "", "opus", 7, None, [], {"type": "mp3"}])
 @pytest.mark.parametrize("field", ["input_audio_format", "output_audio_format"])
 def test_an_unknown_format_is_refused_by_name(field: str, given: Any) -> None:
     with pytest.raises(DuplexError) as refusal:
         patched(DUPLEX, **{field: given})
     assert refusal.value.code == "unsupported_audio_format"
     assert (refusal.value.param or "").startswith(f"session.{field}")
+
+
+@pytest.mark.parametrize("name", ["wav", "audio/wav", "WAV"])
+def test_wav_is_an_output_format(name: str) -> None:
+    for given in (name, {"type": name}):
+        assert patched(DUPLEX, output_audio_format=given).output_format == AudioFormat("wav", 24000)
+    rated = patched(OPENAI, audio={"output": {"format": {"type": name, "rate": 16000}}})
+    assert rated.output_format == AudioFormat("wav", 16000)
+    assert read_output_format(AudioFormat(), ("response.response_format", name)) == AudioFormat(
+        "wav", 16000
+    )
+    with pytest.raises(DuplexError) as refusal:
+        patched(DUPLEX, audio={"input": {"format": name}})
+    error = refusal.value
+    assert (error.code, error.param) == ("unsupported_audio_format", "session.audio.input.format")
+
+
+def test_back_from_g711_a_wav_has_the_dialects_own_rate() -> None:
+    ulaw = patched(DUPLEX, output_audio_format="g711_ulaw")
+    assert patched(ulaw, output_audio_format="wav").output_format == AudioFormat("wav", 24000)
+    wav = patched(DUPLEX, output_audio_format={"type": "audio/wav", "rate": 48000})
+    assert patched(wav, output_audio_format="pcm16").output_format == AudioFormat("pcm16", 48000)
+
+
+def test_what_a_wav_holds_is_counted_without_its_header() -> None:
+    wav = AudioFormat("wav", 24000)
+    size = len(wav_bytes(bytes(4800), 24000))
+    assert size == 4844
+    assert (wav.sample_count(size), wav.duration_ms(size)) == (2400, 100)
+    assert wav.byte_count(100) == size
+    assert (wav.sample_count(0), wav.duration_ms(0), wav.byte_count(0)) == (0, 0, 0)
 
 
 def test_float_samples_are_for_input_only() -> None:
@@ -117,6 +158,7 @@ def test_the_rate_inside_a_format_object_counts_before_one_beside_it() -> None:
             AudioFormat(encoding="pcm_f32le", sample_rate_hz=24000),
             AudioFormatObject(type="audio/pcm_f32le", rate=24000),
         ),
+        (AudioFormat("wav", 24000), AudioFormatObject(type="audio/wav", rate=24000)),
     ],
 )
 def test_a_format_is_shown_by_its_ga_name(
@@ -144,6 +186,7 @@ def test_an_append_is_in_the_sessions_format_unless_it_says_otherwise() -> None:
     ("fields", "code", "param"),
     [
         ({"format": "mp3"}, "unsupported_audio_format", "format"),
+        ({"format": "wav"}, "unsupported_audio_format", "format"),
         ({"format": {"type": "mp3"}}, "unsupported_audio_format", "format.type"),
         ({"format": {"type": 3}}, "unsupported_audio_format", "format"),
         ({"format": {"rate": 1}}, "unsupported_audio_format", "format.rate"),

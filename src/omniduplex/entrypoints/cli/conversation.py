@@ -18,7 +18,7 @@ from omniduplex.clients import (
     ServerEvent,
     Subscription,
 )
-from omniduplex.clients.audio import delta_format
+from omniduplex.clients.audio import delta_format, samples_of
 from omniduplex.entrypoints.cli.talk_view import Answer, Line, TalkView
 from omniduplex.protocol.duplex import (
     AudioDelta,
@@ -208,15 +208,16 @@ class Conversation:
 
     def _hear_audio(self, event: AudioDelta) -> None:
         speech = self._speech(event.response_id)
-        audio_format = delta_format(event, self._client.config.output_audio)
+        expected = self._client.config.output_audio
+        samples, audio_format = samples_of(event.delta, delta_format(event, expected))
         if speech.latency_ms is None:
             origin = self._microphone.last_sound_at
             speech.latency_ms = (self._clock.now() - origin) * 1000 if origin is not None else 0.0
             speech.line.note = f"({speech.latency_ms:.0f} ms)"
             self._show("speaking")
         speech.rate_hz = audio_format.sample_rate_hz
-        speech.audio += event.delta
-        speech.audio_ms += audio_format.duration_ms(len(event.delta))
+        speech.audio += samples
+        speech.audio_ms += audio_format.duration_ms(len(samples))
 
     def _finish(self, event: ResponseDone) -> None:
         speech = self._speech(event.response_id)

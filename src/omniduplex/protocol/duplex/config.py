@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-Encoding = Literal["pcm16", "pcm_f32le", "g711_ulaw", "g711_alaw"]
+Encoding = Literal["pcm16", "pcm_f32le", "g711_ulaw", "g711_alaw", "wav"]
 OverlapPolicy = Literal["listen_only", "barge_in_on_speech", "adaptive"]
 PlaybackCommitPolicy = Literal["ack_only", "commit_all_on_done"]
 Modality = Literal["text", "audio"]
@@ -42,7 +42,10 @@ class Dialect(enum.Enum):
 
 
 class AudioFormat(msgspec.Struct, frozen=True):
-    """An audio encoding, mono, little-endian, at a rate in Hz."""
+    """An audio encoding, mono, little-endian, at a rate in Hz.
+
+    In `wav` each piece is a whole file of PCM16, and a piece without samples has no bytes.
+    """
 
     encoding: Encoding = "pcm16"
     sample_rate_hz: int = 16000
@@ -50,15 +53,23 @@ class AudioFormat(msgspec.Struct, frozen=True):
     @property
     def bytes_per_sample(self) -> int:
         """Bytes of one mono sample."""
-        return {"pcm16": 2, "pcm_f32le": 4, "g711_ulaw": 1, "g711_alaw": 1}[self.encoding]
+        return _SAMPLE_BYTES[self.encoding]
+
+    def sample_count(self, size: int) -> int:
+        """Whole samples in a piece of so many bytes."""
+        return self._sample_bytes(size) // self.bytes_per_sample
 
     def duration_ms(self, size: int) -> float:
-        """How long so many bytes last."""
-        return size * 1000.0 / (self.bytes_per_sample * self.sample_rate_hz)
+        """How long a piece of so many bytes lasts."""
+        return self._sample_bytes(size) * 1000.0 / (self.bytes_per_sample * self.sample_rate_hz)
 
     def byte_count(self, ms: float) -> int:
-        """Bytes that last `ms`, to the nearest whole sample."""
-        return round(ms * self.sample_rate_hz / 1000.0) * self.bytes_per_sample
+        """Bytes of a piece that lasts `ms`, to the nearest whole sample."""
+        size = round(ms * self.sample_rate_hz / 1000.0) * self.bytes_per_sample
+        return size + WAV_HEADER_BYTES if size and self.encoding == "wav" else size
+
+    def _sample_bytes(self, size: int) -> int:
+        return max(0, size - WAV_HEADER_BYTES) if self.encoding == "wav" else size
 
 
 class TurnDetection(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +129,11 @@ class DuplexSessionConfig(msgspec.Struct, frozen=True, kw_only=True):
         return not self.dialect.is_openai or bool(self.extensions)
 
     @property
+    def shown_voice(self) -> str | None:
+        """The voice as its client sees it named."""
+        return self.voice or (DEFAULT_VOICE if self.dialect.is_openai else None)
+
+    @property
     def decides_turns(self) -> bool:
         """Whether turns end by listening (server VAD, or the model's own ear) or by commits."""
         return self.turn_detection is not None or self.auto_response
@@ -128,11 +144,6 @@ class DuplexCapabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     implementation_level: Literal["model_native_duplex", "turn_based_duplex"] = (
         "model_native_duplex"
-    @property
-    def shown_voice(self) -> str | None:
-        """The voice as its client sees it named."""
-        return self.voice or (DEFAULT_VOICE if self.dialect.is_openai else None)
-
     )
     supports_session_adapter: bool = True
     supports_model_native_turn_policy: bool = False

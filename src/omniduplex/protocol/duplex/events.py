@@ -185,7 +185,10 @@ class SpeakDecision(ResponsePartEvent, frozen=True, kw_only=True, tag="response.
 
 
 class AudioDelta(realtime.AudioDelta, frozen=True, kw_only=True):
-    """Audio of the answer, with its format, its rate in Hz and its place in the response."""
+    """Audio of the answer, with its format, its rate in Hz and its place in the response.
+
+    In `wav` it is a whole file.
+    """
 
     format: str | UnsetType = UNSET
     sample_rate_hz: int | UnsetType = UNSET
@@ -193,7 +196,7 @@ class AudioDelta(realtime.AudioDelta, frozen=True, kw_only=True):
 
     @property
     def audio(self) -> bytes:
-        """The samples, out of base64."""
+        """The audio, out of base64: samples, or a whole WAV."""
         return self.delta
 
 

@@ -24,7 +24,7 @@ MAX_RATE_HZ = 192_000
 G711_RATE_HZ = 8_000
 OUTPUT_RATE_HZ = 24_000
 
-_ENCODINGS: dict[str, Encoding] = {
+ENCODINGS: dict[str, Encoding] = {
     "pcm16": "pcm16",
     "pcm_s16le": "pcm16",
     "s16le": "pcm16",
@@ -35,21 +35,28 @@ _ENCODINGS: dict[str, Encoding] = {
     "f32le": "pcm_f32le",
     "audio/pcm_f32le": "pcm_f32le",
     "g711_ulaw": "g711_ulaw",
+    "g711-ulaw": "g711_ulaw",
     "ulaw": "g711_ulaw",
     "mulaw": "g711_ulaw",
     "audio/g711_ulaw": "g711_ulaw",
     "audio/pcmu": "g711_ulaw",
     "g711_alaw": "g711_alaw",
+    "g711-alaw": "g711_alaw",
     "alaw": "g711_alaw",
     "audio/g711_alaw": "g711_alaw",
     "audio/pcma": "g711_alaw",
+    "wav": "wav",
+    "audio/wav": "wav",
 }
+INPUT_ONLY: Encoding = "pcm_f32le"
+OUTPUT_ONLY: Encoding = "wav"
 
 _GA_NAMES: dict[Encoding, str] = {
     "pcm16": "audio/pcm",
     "pcm_f32le": "audio/pcm_f32le",
     "g711_ulaw": "audio/pcmu",
     "g711_alaw": "audio/pcma",
+    "wav": "audio/wav",
 }
 
 
@@ -132,6 +139,7 @@ def parse_append_format(command: AppendAudio, session_format: AudioFormat) -> Au
         raise DuplexError(
             error.code, error.message, param=error.param, event_id=command.event_id
         ) from None
+    _refuse(given, OUTPUT_ONLY, "format", event_id=command.event_id)
     if rate_hz is not None:
         given = msgspec.structs.replace(given, sample_rate_hz=rate_hz)
     return complete_format(session_format, given, pcm_rate_hz=AudioFormat().sample_rate_hz)
@@ -151,9 +159,7 @@ def read_output_format(current: AudioFormat, *given: tuple[str, Any]) -> AudioFo
     except msgspec.ValidationError as error:
         raise DuplexError("unsupported_audio_format", f"{error}", param=param) from None
     read = read_format(named, param)
-    if read.encoding == "pcm_f32le":
-        message = "pcm_f32le is an input format only."
-        raise DuplexError("unsupported_audio_format", message, param=param)
+    _refuse(read, INPUT_ONLY, param)
     return complete_format(current, read, pcm_rate_hz=OUTPUT_RATE_HZ)
 
 
@@ -166,11 +172,12 @@ def patch_formats(
         DuplexError: `unsupported_audio_format` naming the field.
     """
     incoming, outgoing = input_patch(patch), output_patch(patch)
+    named_in: tuple[str, str | FormatPatch | UnsetType] = first_given(
+        ("session.audio.input.format", incoming.format),
+        ("session.input_audio_format", patch.input_audio_format),
+    )
     given_in = _given_format(
-        first_given(
-            ("session.audio.input.format", incoming.format),
-            ("session.input_audio_format", patch.input_audio_format),
-        ),
+        named_in,
         first_given(
             ("session.audio.input.sample_rate_hz", incoming.sample_rate_hz),
             ("session.sample_rate_hz", patch.sample_rate_hz),
@@ -185,9 +192,8 @@ def patch_formats(
     given_out = _given_format(
         named_out, ("session.audio.output.sample_rate_hz", outgoing.sample_rate_hz)
     )
-    if given_out.encoding == "pcm_f32le":
-        message = "pcm_f32le is an input format only."
-        raise DuplexError("unsupported_audio_format", message, param=named_out[0])
+    _refuse(given_in, OUTPUT_ONLY, named_in[0])
+    _refuse(given_out, INPUT_ONLY, named_out[0])
     return {
         "input_format": complete_format(
             config.input_format, given_in, pcm_rate_hz=defaults.input_format.sample_rate_hz
@@ -210,6 +216,16 @@ def _given_format(
     return GivenFormat(encoding=given.encoding, sample_rate_hz=rate_hz)
 
 
+def _refuse(
+    given: GivenFormat, one_way: Encoding, param: str, *, event_id: str | None = None
+) -> None:
+    """Refuse an encoding that goes the other way only."""
+    if given.encoding == one_way:
+        way = "input" if one_way == INPUT_ONLY else "output"
+        message = f"{one_way} is an {way} format only."
+        raise DuplexError("unsupported_audio_format", message, param=param, event_id=event_id)
+
+
 def _read_append_format(value: str | dict[str, Any] | None) -> GivenFormat:
     if value is None:
         return GivenFormat()
@@ -223,7 +239,7 @@ def _read_append_format(value: str | dict[str, Any] | None) -> GivenFormat:
 
 
 def _read_encoding(name: str, param: str) -> Encoding:
-    encoding = _ENCODINGS.get(name.lower())
+    encoding = ENCODINGS.get(name.lower())
     if encoding is None:
         message = f"The audio format {name[:40]!r} is not supported."
         raise DuplexError("unsupported_audio_format", message, param=param)

@@ -72,8 +72,6 @@ class MessageItem:
         """Send audio in the session's output format, and the words in it."""
         if self._encoder is None:
             out = self.wanted.output_format
-            if out.encoding == "pcm_f32le":
-                raise ValueError("no output in pcm_f32le")
             self._encoder = OutputEncoder(event.sample_rate_hz, out.encoding, out.sample_rate_hz)
         delta = self._encoder.process(event.pcm)
         # The ledger counts the model's own audio: what a resampler holds back comes with the next.

@@ -129,8 +129,6 @@ class Answer:
             raise ValueError("the model's audio came without its sample rate")
         if self._encoder is None:
             out = self.wanted.output_format
-            if out.encoding == "pcm_f32le":
-                raise ValueError("no output in pcm_f32le")
             self._model_rate_hz = rate_hz
             self._encoder = OutputEncoder(rate_hz, out.encoding, out.sample_rate_hz)
         if rate_hz != self._model_rate_hz:
@@ -140,7 +138,7 @@ class Answer:
 
     def _send_sound(self, delta: bytes) -> None:
         out = self.wanted.output_format
-        self._samples_sent += len(delta) // out.bytes_per_sample
+        self._samples_sent += out.sample_count(len(delta))
         self.emit(
             SoundDelta(
                 response_id=self.response_id,
