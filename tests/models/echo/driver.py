@@ -21,7 +21,11 @@ from omniduplex.stages.messages import StageAbort, StageMessage, StageOutput
 
 EventT = TypeVar("EventT")
 ALL_AT_ONCE = EchoOptions()
+PACED = EchoOptions(paced=True)
+SELF_START = EchoOptions(self_start=True)
+SELF_START_PACED = EchoOptions(self_start=True, paced=True)
 CONFIG = DuplexSessionConfig(model="omniduplex/echo", auto_response=True)
+COMMITS_ONLY = msgspec.structs.replace(CONFIG, auto_response=False)
 
 
 def echo_pipeline(options: EchoOptions = ALL_AT_ONCE) -> PipelineConfig:

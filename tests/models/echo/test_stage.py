@@ -1,14 +1,22 @@
+"""What echo says: answers, tool calls, and sessions side by side."""
+
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tests.models.echo.driver import CONFIG, EchoDriver, prompt, silence, tone, user
+from tests.models.echo.driver import (
+    COMMITS_ONLY,
+    CONFIG,
+    PACED,
+    EchoDriver,
+    prompt,
+    silence,
+    tone,
+    user,
+)
 
 from omniduplex.engine.duplex.model_events import (
     FunctionCall,
@@ -17,181 +25,21 @@ from omniduplex.engine.duplex.model_events import (
     ResponseEnded,
     ResponseMetrics,
     ResponseText,
-    Speak,
     UserSpeechStarted,
     UserTranscript,
-    UserTurnEnded,
 )
 from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
 from omniduplex.models.echo.messages import EchoOptions
 from omniduplex.models.echo.stage import EchoStage
-from omniduplex.protocol.duplex import TurnDetection, Usage
+from omniduplex.protocol.duplex import Usage
 from omniduplex.stages.messages import StageInput, StageOutput
 
-PACED = EchoOptions(paced=True)
-SELF_START = EchoOptions(self_start=True)
-SELF_START_PACED = EchoOptions(self_start=True, paced=True)
-COMMITS_ONLY = msgspec.structs.replace(CONFIG, auto_response=False)
 GET_TIME = {"type": "function", "name": "get_time", "parameters": {}}
 
 
 def pitch_hz(pcm: bytes) -> float:
     samples = np.frombuffer(pcm, "<i2").astype(float)
     return float(np.abs(np.fft.rfft(samples, 24000)).argmax())
-
-
-def test_a_tone_between_silences_is_a_turn() -> None:
-    echo = EchoDriver()
-    echo.append(silence(160) + tone(1200) + silence(240))
-
-    assert echo.events == [
-        Listen(),
-        UserSpeechStarted(160),
-        UserTurnEnded(1600, "tone 440 Hz 1.2 s"),
-    ]
-
-
-@pytest.mark.parametrize("hz", [120, 300, 440, 1000, 3130, 7900])
-def test_the_transcript_names_the_pitch(hz: int) -> None:
-    echo = EchoDriver()
-    echo.append(tone(800, hz) + silence(240))
-
-    assert echo.of(UserTurnEnded)[0].transcript == f"tone {hz} Hz 0.8 s"
-
-
-def test_a_constant_offset_has_no_pitch() -> None:
-    offset = np.frombuffer(tone(800, 300), "<i2") // 4 + 8000
-    echo = EchoDriver()
-    echo.append(offset.astype("<i2").tobytes() + silence(240))
-
-    assert echo.of(UserTurnEnded)[0].transcript == "tone 300 Hz 0.8 s"
-
-
-def test_what_is_quieter_than_speech_is_silence() -> None:
-    quiet = (np.frombuffer(tone(400), "<i2") // 64).astype("<i2").tobytes()
-    echo = EchoDriver()
-    echo.append(quiet)
-
-    assert echo.events == [Listen()]
-
-
-def test_a_short_pause_belongs_to_the_turn() -> None:
-    echo = EchoDriver()
-    echo.append(tone(400) + silence(160) + tone(400) + silence(240))
-
-    assert echo.of(UserTurnEnded) == [UserTurnEnded(1200, "tone 440 Hz 1.0 s")]
-
-
-@pytest.mark.parametrize(("silence_ms", "end_ms"), [(0, 480), (80, 480), (200, 640), (500, 960)])
-def test_the_client_sets_the_silence_that_ends_a_turn(silence_ms: int, end_ms: int) -> None:
-    detection = TurnDetection(silence_duration_ms=silence_ms)
-    echo = EchoDriver(config=msgspec.structs.replace(CONFIG, turn_detection=detection))
-    echo.append(tone(400) + silence(1000))
-
-    assert [event.audio_end_ms for event in echo.of(UserTurnEnded)] == [end_ms]
-
-
-def test_an_update_changes_the_silence_in_the_middle_of_a_turn() -> None:
-    echo = EchoDriver()
-    echo.append(tone(400))
-    detection = TurnDetection(silence_duration_ms=400)
-    echo.update(msgspec.structs.replace(CONFIG, turn_detection=detection))
-    echo.append(silence(320))
-    assert echo.of(UserTurnEnded) == []
-
-    echo.append(silence(80))
-    assert [event.audio_end_ms for event in echo.of(UserTurnEnded)] == [800]
-
-
-def test_without_turn_decisions_only_a_commit_ends_a_turn() -> None:
-    echo = EchoDriver(config=COMMITS_ONLY)
-    echo.append(tone(400) + silence(2000))
-    assert echo.events == [Listen()]
-
-    echo.commit("item_7")
-    assert echo.events[1:] == [UserTranscript("item_7", "tone 440 Hz 0.4 s", 0.4)]
-
-
-def test_a_commit_of_silence_has_no_words() -> None:
-    echo = EchoDriver(config=COMMITS_ONLY)
-    echo.append(silence(400))
-    echo.commit("item_7")
-
-    assert echo.of(UserTranscript) == [UserTranscript("item_7", "", 0.0)]
-
-
-def test_a_commit_takes_audio_short_of_a_unit_and_the_clock_stays_exact() -> None:
-    echo = EchoDriver()
-    echo.append(tone(100))
-    echo.commit("item_1")
-    echo.append(silence(80) + tone(80))
-    echo.commit("item_2")
-
-    assert echo.of(UserTranscript) == [
-        UserTranscript("item_1", "tone 440 Hz 0.1 s", 0.1),
-        UserTranscript("item_2", "tone 440 Hz 0.1 s", 0.08),
-    ]
-    assert echo.of(UserSpeechStarted)[1] == UserSpeechStarted(180)
-
-
-def test_a_clear_forgets_the_utterance_and_keeps_the_clock() -> None:
-    echo = EchoDriver()
-    echo.append(tone(420))
-    echo.clear()
-    echo.append(silence(400) + tone(80))
-
-    assert echo.of(UserTurnEnded) == []
-    assert echo.of(UserSpeechStarted) == [UserSpeechStarted(0), UserSpeechStarted(820)]
-
-
-def test_what_the_ear_says_of_a_cleared_utterance_is_stale() -> None:
-    echo = EchoDriver()
-    echo.held = True
-    echo.append(tone(400) + silence(240))
-    echo.clear()
-    echo.deliver()
-
-    assert echo.events == [Listen()]
-
-
-def test_forced_listening_starts_no_turn_but_hears_the_end_of_one() -> None:
-    echo = EchoDriver()
-    echo.append(tone(400), force_listen=True)
-    assert echo.events == [Listen()]
-
-    echo.append(tone(400))
-    echo.append(silence(240), force_listen=True)
-    assert echo.events[1:] == [
-        UserSpeechStarted(400),
-        UserTurnEnded(1040, "tone 440 Hz 0.4 s"),
-    ]
-
-
-def test_a_unit_is_forced_when_any_of_it_is() -> None:
-    echo = EchoDriver()
-    echo.append(tone(40), force_listen=True)
-    echo.append(tone(120))
-
-    assert echo.of(UserSpeechStarted) == [UserSpeechStarted(80)]
-
-
-@settings(deadline=None, max_examples=40)
-@given(
-    cuts=st.lists(st.integers(0, 2800 * 32 // 2), max_size=12),
-    options=st.sampled_from([EchoOptions(), PACED, SELF_START, SELF_START_PACED]),
-)
-def test_any_slicing_of_the_audio_gives_the_same_events(
-    cuts: list[int], options: EchoOptions
-) -> None:
-    audio = silence(90) + tone(800, 600) + silence(500) + tone(410) + silence(1000)
-    whole, sliced = EchoDriver(options), EchoDriver(options)
-    whole.append(audio)
-    edges = [0, *sorted(2 * cut for cut in cuts), len(audio)]
-    for start, end in pairwise(edges):
-        sliced.append(audio[start:end])
-
-    assert sliced.events == whole.events
-    assert len(whole.of(UserTurnEnded)) == 2
 
 
 def test_an_answer_lasts_as_long_as_the_turn_and_says_its_words() -> None:
@@ -372,149 +220,6 @@ def test_audio_beside_the_stream_is_described_and_leaves_the_open_turn_alone() -
         UserTranscript("item_10", "", 0.0),
         UserTranscript("item_1", "tone 440 Hz 0.8 s", 0.8),
     ]
-
-
-def test_a_paced_answer_speaks_one_unit_for_each_unit_it_hears() -> None:
-    echo = EchoDriver(PACED)
-    echo.append(silence(80))
-    echo.respond("r1", prompt(user("one two")))
-    assert echo.audio_ms("r1") == 0
-
-    heard = []
-    for _ in range(10):
-        echo.append(silence(80))
-        heard.append(echo.audio_ms("r1"))
-    assert heard == [80 * unit for unit in range(1, 11)]
-    assert [event.reason for event in echo.of(ResponseEnded)] == ["stop"]
-    echo.append(silence(800))
-    assert echo.audio_ms("r1") == 800
-
-
-def test_talking_over_a_paced_answer_is_heard_and_cancelling_it_silences_it() -> None:
-    echo = EchoDriver(PACED)
-    echo.respond("r1", prompt(user("one two three")))
-    echo.append(silence(400) + tone(80))
-    assert echo.of(UserSpeechStarted) == [UserSpeechStarted(400)]
-    assert echo.audio_ms("r1") == 480
-
-    echo.cancel("r1")
-    echo.append(tone(320) + silence(240))
-    assert echo.audio_ms("r1") == 480
-    assert echo.of(ResponseEnded) == []
-    assert echo.of(UserTurnEnded) == [UserTurnEnded(1040, "tone 440 Hz 0.4 s")]
-
-
-def test_audio_in_flight_of_a_cancelled_answer_is_stale() -> None:
-    echo = EchoDriver()
-    echo.held = True
-    echo.respond("r1", prompt(user("one two three")))
-    echo.cancel("r1")
-    echo.respond("r2", prompt(user("four")))
-    echo.deliver()
-
-    assert {event.key for event in echo.of(ResponseAudio)} == {"r2"}
-    assert [event.key for event in echo.of(ResponseEnded)] == ["r2"]
-
-
-def test_the_stage_is_silent_about_an_answer_once_it_is_aborted() -> None:
-    echo = EchoDriver(PACED)
-    echo.respond("r1", prompt(user("one two three")))
-    echo.append(silence(160))
-    echo.held = True
-    echo.cancel("r1")
-    echo.append(silence(800))
-
-    assert echo.outputs == []
-
-
-@pytest.mark.parametrize(("options", "ends"), [(EchoOptions(), 1), (SELF_START, 0)])
-def test_the_end_of_an_answer_ends_its_own_request_only(options: EchoOptions, ends: int) -> None:
-    echo = EchoDriver(options)
-    echo.held = True
-    echo.append(tone(400) + silence(240))
-    if not options.self_start:
-        echo.respond("r1", prompt(user("one")))
-    finished = [output.request_id for output in echo.outputs if output.finished]
-    listening = echo.outputs[0].request_id
-
-    assert len(finished) == ends
-    assert listening not in finished
-
-
-def test_listening_is_announced_once_per_change() -> None:
-    echo = EchoDriver(PACED)
-    echo.append(silence(400))
-    echo.respond("r1", prompt(user("one")))
-    echo.append(silence(800))
-
-    assert [type(event) for event in echo.events if isinstance(event, Listen | ResponseEnded)] == [
-        Listen,
-        ResponseEnded,
-        Listen,
-    ]
-
-
-def test_a_self_starter_answers_the_turn_it_heard() -> None:
-    echo = EchoDriver(SELF_START)
-    echo.append(tone(800) + silence(240))
-
-    assert echo.events[2:4] == [UserTurnEnded(1040, "tone 440 Hz 0.8 s"), Speak("native-1")]
-    assert echo.words("native-1") == "You said tone 440 Hz 0.8 s"
-    assert echo.audio_ms("native-1") == 800
-    assert isinstance(echo.events[-2], ResponseEnded)
-    assert echo.events[-1] == Listen()
-
-
-def test_a_self_starter_gives_each_answer_a_key_of_its_own() -> None:
-    echo = EchoDriver(SELF_START)
-    echo.append((tone(400) + silence(240)) * 2)
-
-    assert echo.of(Speak) == [Speak("native-1"), Speak("native-2")]
-    assert [event.key for event in echo.of(ResponseEnded)] == ["native-1", "native-2"]
-
-
-def test_a_self_starter_can_be_talked_over_and_goes_on_listening() -> None:
-    echo = EchoDriver(SELF_START_PACED)
-    echo.append(tone(1600) + silence(240) + silence(160) + tone(80))
-    assert echo.audio_ms("native-1") == 240
-
-    echo.cancel("native-1")
-    echo.append(tone(320) + silence(240))
-    assert echo.audio_ms("native-1") == 240
-    assert echo.of(Speak) == [Speak("native-1"), Speak("native-2")]
-    assert echo.of(ResponseEnded) == []
-
-
-def test_a_self_starter_answers_one_turn_after_the_other() -> None:
-    echo = EchoDriver(SELF_START_PACED)
-    echo.append(tone(1200) + silence(240) + tone(400) + silence(1000))
-
-    order = [event for event in echo.events if isinstance(event, Speak | ResponseEnded)]
-    assert [(type(event), event.key) for event in order] == [
-        (Speak, "native-1"),
-        (ResponseEnded, "native-1"),
-        (Speak, "native-2"),
-    ]
-    assert echo.audio_ms("native-1") == 1200
-
-
-def test_a_self_starter_waits_while_it_must_listen() -> None:
-    echo = EchoDriver(SELF_START)
-    echo.append(tone(400))
-    echo.append(silence(320), force_listen=True)
-    assert len(echo.of(UserTurnEnded)) == 1
-    assert echo.of(Speak) == []
-
-    echo.append(silence(80))
-    assert echo.of(Speak) == [Speak("native-1")]
-
-
-def test_a_self_starter_answers_a_committed_turn() -> None:
-    echo = EchoDriver(SELF_START)
-    echo.append(tone(400))
-    echo.commit("item_1")
-
-    assert echo.words("native-1") == "You said tone 440 Hz 0.4 s"
 
 
 def test_sessions_of_one_batch_hear_only_themselves() -> None:
