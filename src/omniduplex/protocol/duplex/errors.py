@@ -132,9 +132,6 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     "realtime_input_failed": _server("The server failed at an event; the session is over."),
 }
 
-# What `session.closed` or `session.expired` gives as its reason comes back in the close frame.
-ENDINGS: tuple[Ending, ...] = (
-    Ending(1000, "client_close", "The client sent `session.close`, or its `reason` instead."),
 _OTHERS = _invalid("A code of a model's plugin, or of another server.")
 
 
@@ -148,6 +145,9 @@ def failure_kind(code: str) -> ErrorKind:
     return ERROR_KINDS.get(code, ERROR_KINDS["internal_error"])
 
 
+# What `session.closed` or `session.expired` gives as its reason comes back in the close frame.
+ENDINGS: tuple[Ending, ...] = (
+    Ending(1000, "client_close", "The client sent `session.close`, or its `reason` instead."),
     Ending(1000, "idle_ttl_expired", "The session was idle for too long (`session.expired`)."),
     Ending(1000, "session_expired", "The session reached its longest life (`session.closed`)."),
     Ending(1000, "request_cleanup", "A model stage failed or died (`session.expired`)."),
