@@ -47,6 +47,8 @@ class DuplexSessionRuntimeConfig(
     resume_replay_max_bytes_per_session: PositiveInt = 8 * 1024 * 1024
     max_pending_input_bytes_per_session: PositiveInt = 16 * 1024 * 1024
     max_pending_turns_per_session: PositiveInt = 4
+    max_out_of_band_responses_per_session: PositiveInt = 4
+    """Responses beside the conversation (`conversation: none`) that may be under way at once."""
     max_pending_output_bytes_per_session: PositiveInt = 2 * 1024 * 1024
     max_pending_output_events_per_session: PositiveInt = 512
     output_overflow: Literal["close_session", "fail_response"] = "close_session"

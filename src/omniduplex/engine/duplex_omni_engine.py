@@ -34,7 +34,7 @@ class DuplexOmniEngine(TurnEngineBase[DuplexOrchestrator]):
         self.capabilities = self.plugin.capabilities(pipeline.duplex_session.max_sessions)
 
     def _create_orchestrator(self) -> DuplexOrchestrator:
-        return DuplexOrchestrator(self.pipeline, self.plugin)
+        return DuplexOrchestrator(self.pipeline, self.plugin, turns=self._turn_plugin)
 
     async def open_session(self, link: DuplexSessionLink, config: DuplexSessionConfig) -> None:
         """Open a session; raises `DuplexError`. A cancelled open leaves no session behind."""

@@ -12,7 +12,9 @@ from omniduplex.engine.duplex.contracts import DuplexStagePort, Submit
 from omniduplex.engine.duplex.link import AbandonSession, SessionCommand
 from omniduplex.engine.duplex.plugin import DuplexModelPlugin
 from omniduplex.engine.duplex.session.manager import DuplexSessionManager
+from omniduplex.engine.messages import AbortTurn, AddTurn
 from omniduplex.engine.orchestrator import Orchestrator
+from omniduplex.engine.turn_plugin import TurnPlugin
 from omniduplex.stages.messages import StageOutput
 from omniduplex.stages.pool import StagePool
 
@@ -40,6 +42,7 @@ class DuplexOrchestrator(Orchestrator, DuplexStagePort):
         pipeline: PipelineConfig,
         plugin: DuplexModelPlugin,
         *,
+        turns: TurnPlugin | None = None,
         make_pool: Callable[[StageConfig], StagePool] = make_session_pool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -52,6 +55,7 @@ class DuplexOrchestrator(Orchestrator, DuplexStagePort):
             limits=pipeline.duplex_session,
             executor=self._executor,
             clock=clock,
+            turns=turns,
         )
 
     # -- the stage port ---------------------------------------------------------------------
@@ -64,6 +68,10 @@ class DuplexOrchestrator(Orchestrator, DuplexStagePort):
     def abort(self, request_ids: tuple[str, ...]) -> None:
         """Drop a session's requests on every stage."""
         self._abort_requests(request_ids)
+
+    def run_turn(self, message: AddTurn | AbortTurn) -> None:
+        """Do what the message says at once: its session has waited in the engine's inbox."""
+        self._dispatch_message(message)
 
     # -- seams ------------------------------------------------------------------------------
 

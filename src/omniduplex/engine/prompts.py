@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from omniduplex.engine.turns import TurnToolCall
+from omniduplex.engine.turns import AnswerRequest, TurnMessage, TurnRefused, TurnToolCall
 
 
 class PromptMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,3 +32,33 @@ class ResponsePrompt(msgspec.Struct, frozen=True, kw_only=True):
     voice: str | None = None
     tools: tuple[dict[str, Any], ...] = ()
     tool_choice: str | dict[str, Any] = "auto"
+
+
+def answer_request(prompt: ResponsePrompt) -> AnswerRequest:
+    """What a model is asked where it has no session.
+
+    Raises:
+        TurnRefused: something is to be seen; a turn has no eyes.
+    """
+    if any(message.images for message in prompt.messages):
+        raise TurnRefused("unsupported", "no images beside the conversation")
+    given = prompt.instructions
+    system = () if given is None else (TurnMessage(role="system", content=(given,)),)
+    said = (
+        TurnMessage(
+            role=message.role,
+            content=(message.text,) if message.text else (),
+            tool_calls=message.tool_calls,
+            tool_call_id=message.tool_call_id,
+        )
+        for message in prompt.messages
+    )
+    return AnswerRequest(
+        messages=(*system, *said),
+        modalities=frozenset({"text", "audio"} if prompt.speak else {"text"}),
+        temperature=prompt.temperature,
+        max_tokens=prompt.max_tokens,
+        tools=prompt.tools,
+        tool_choice=prompt.tool_choice,
+        voice=prompt.voice,
+    )

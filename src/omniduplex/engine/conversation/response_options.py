@@ -11,6 +11,7 @@ from omniduplex.engine.conversation.history import HistoryEntry
 from omniduplex.engine.conversation.new_items import ItemReader
 from omniduplex.protocol.duplex import (
     AudioFormat,
+    CreateResponse,
     DuplexError,
     DuplexSessionConfig,
     ItemInput,
@@ -97,6 +98,12 @@ def read_options(
         interruptible=options.interruptible is not False,
         input=None if options.input is None else _input(reader, options.input),
     )
+
+
+def is_out_of_band(command: CreateResponse) -> bool:
+    """Whether it asks for a response beside the conversation."""
+    options = command.response
+    return not isinstance(options, msgspec.UnsetType) and options.conversation == "none"
 
 
 def _refuse_what_the_model_cannot(options: ResponseOptions, refused: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 
 import msgspec
 
+from omniduplex.engine.messages import AbortTurn, AddTurn
 from omniduplex.stages.messages import StageInput
 
 
@@ -53,3 +54,7 @@ class DuplexStagePort(ABC):
     @abstractmethod
     def abort(self, request_ids: tuple[str, ...]) -> None:
         """Drop requests on every stage; unknown ids are ignored."""
+
+    @abstractmethod
+    def run_turn(self, message: AddTurn | AbortTurn) -> None:
+        """Run a turn beside the session, or forget one; its parts come on the engine loop."""

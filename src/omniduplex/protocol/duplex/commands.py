@@ -101,7 +101,10 @@ class ResponseOptions(realtime.ResponseOptions, frozen=True, kw_only=True, omit_
 
 
 class CreateResponse(realtime.CreateResponse, frozen=True, kw_only=True):
-    """Ask the model to answer now; an answer may be said to its end whatever the user says."""
+    """Ask the model to answer now; an answer may be said to its end whatever the user says.
+
+    With `conversation: none` it answers beside the conversation, whatever is active there.
+    """
 
     response: ResponseOptions | UnsetType = UNSET
 

@@ -108,6 +108,9 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     # responses
     "response_already_active": _invalid("Another response is active.", retryable=True),
     "response_not_active": _invalid("No such response is active."),
+    "too_many_responses": _rate(
+        "As many responses are under way beside the conversation as a session may have."
+    ),
     "response_create_without_input": _invalid("There is nothing to answer."),
     "text_only_turn_unsupported": _invalid("This model answers speech, not text alone."),
     "unsupported_native_response_options": _invalid("This model cannot follow the named option."),

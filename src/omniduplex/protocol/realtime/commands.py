@@ -93,7 +93,7 @@ class CreateResponse(RealtimeCommand, frozen=True, kw_only=True, tag="response.c
 
 
 class CancelResponse(RealtimeCommand, frozen=True, kw_only=True, tag="response.cancel"):
-    """Stop the active response; buffered input stays."""
+    """Stop the response that is named, or the conversation's active one; buffered input stays."""
 
     response_id: str | None = None
 

@@ -49,6 +49,7 @@ OfResponse = (
 
 @dataclass
 class _Answer:
+    in_conversation: bool
     open_items: set[int] = field(default_factory=set)
     open_parts: set[tuple[str, int]] = field(default_factory=set)
     audio_ms: int = 0
@@ -147,11 +148,13 @@ class ContractWatcher:
     # -- responses --------------------------------------------------------------------------
 
     def _created(self, event: ResponseCreated) -> None:
-        assert not self._answers, "two responses at a time"
+        in_conversation = event.response.conversation_id is not None
+        others = any(answer.in_conversation for answer in self._answers.values())
+        assert not (in_conversation and others), "two answers at a time in the conversation"
         assert event.response_id not in self._endings, "a response id used again"
         assert event.response.status == "in_progress"
         assert event.response.output == ()
-        self._answers[event.response_id] = _Answer()
+        self._answers[event.response_id] = _Answer(in_conversation)
 
     def _done(self, event: ResponseDone) -> None:
         answer = self._answers.pop(event.response_id)

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from tests.engine.duplex.session.scripted_model import RATE_HZ, ScriptedModel, ScriptedPlugin
+from tests.engine.duplex.session.scripted_turns import ScriptedTurns
 
 from omniduplex.audio.pcm import byte_count
 from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
@@ -26,21 +27,32 @@ from omniduplex.engine.duplex.model_events import (
     UserTurnUnheard,
 )
 from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.engine.duplex.session.effects import Effect, Emit, Ended, Prepare, SetTimer
+from omniduplex.engine.duplex.session.effects import (
+    Effect,
+    Emit,
+    Ended,
+    Prepare,
+    SetTimer,
+    StartTurn,
+)
 from omniduplex.engine.duplex.session.engine_session import DuplexEngineSession
 from omniduplex.engine.duplex.session.inputs import (
     AudioReady,
     SessionInput,
     StageResult,
     TimerFired,
+    TurnPart,
 )
+from omniduplex.engine.messages import AbortTurn
 from omniduplex.engine.prompts import ResponsePrompt
+from omniduplex.engine.turns import FinishReason, TurnChunk, TurnFailure
 from omniduplex.protocol.duplex import (
     AppendAudio,
     AudioDelta,
     Commit,
     ContentPart,
     CreateItem,
+    CreateResponse,
     DuplexEvent,
     DuplexSessionConfig,
     ErrorDetails,
@@ -48,6 +60,7 @@ from omniduplex.protocol.duplex import (
     ItemInput,
     ResponseCreated,
     ResponseDone,
+    ResponseOptions,
     TurnDetection,
 )
 from omniduplex.stages.messages import StageOutput
@@ -97,7 +110,9 @@ class SessionDriver:
         config: DuplexSessionConfig = LISTENING,
         *,
         plugin: ScriptedPlugin | None = None,
+        turns: ScriptedTurns | None = None,
     ) -> None:
+        self.turns = turns
         self.plugin = plugin or ScriptedPlugin()
         self.model: ScriptedModel = self.plugin.model
         self.clock = 100.0
@@ -117,6 +132,7 @@ class SessionDriver:
                 new_id=self._new_id,
                 limits=LIMITS,
                 opened_at=self.clock,
+                turns=turns,
             )
         )
         self._take(self.session.open(self.clock))
@@ -171,6 +187,42 @@ class SessionDriver:
         prepare = self.preparing.pop(0)
         pcm = b"" if error else prepare.convert()
         self.feed(AudioReady(prepare.ticket, pcm, error))
+
+    # -- beside the conversation ------------------------------------------------------------
+
+    def asks_beside(self, **options: Any) -> str | None:
+        """The client wants a response out of band; its turn, once there is one."""
+        running = self.running
+        options = {"output_modalities": ("text",), **options}
+        self.send(CreateResponse(response=ResponseOptions(conversation="none", **options)))
+        return next((turn_id for turn_id in self.running if turn_id not in running), None)
+
+    def turn_says(self, turn_id: str | None, text: str = "", *, ms: float = 0) -> None:
+        """A turn goes on: by audio of so many ms, or in writing."""
+        pcm = bytes(byte_count(ms, MODEL_RATE_HZ))
+        rate_hz = MODEL_RATE_HZ if pcm else 0
+        self.turn_makes(turn_id, TurnChunk(text=text, pcm=pcm, sample_rate_hz=rate_hz))
+
+    def turn_ends(self, turn_id: str | None, reason: FinishReason = "stop") -> None:
+        """A turn is whole."""
+        self.turn_makes(turn_id, TurnChunk(finish_reason=reason))
+
+    def turn_makes(self, turn_id: str | None, part: TurnChunk | TurnFailure) -> None:
+        """Anything that a turn makes."""
+        assert turn_id is not None
+        self.feed(TurnPart(turn_id, part))
+
+    @property
+    def running(self) -> list[str]:
+        """Turns that were started and not stopped, whether they have ended by themselves or not."""
+        turns: dict[str, None] = {}
+        for effect in self.effects:
+            match effect:
+                case StartTurn(turn_id):
+                    turns[turn_id] = None
+                case AbortTurn(turn_id):
+                    turns.pop(turn_id, None)
+        return list(turns)
 
     # -- the model --------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 from omniduplex.engine.duplex.contracts import DuplexStagePort, Submit
 from omniduplex.engine.duplex.link import DuplexSessionLink
 from omniduplex.engine.duplex.output_buffer import EndOfEvents
+from omniduplex.engine.messages import AbortTurn, AddTurn
 from omniduplex.protocol.duplex import DuplexEvent
 from omniduplex.stages.errors import StageUnavailable
 
@@ -25,6 +26,8 @@ class FakePort(DuplexStagePort):
         self.aborted: list[str] = []
         self.refuses: set[str] = set()
         self.on_submit: Callable[[str], None] = lambda name: None
+        self.turns: dict[str, AddTurn] = {}
+        """Those that run beside their sessions."""
 
     def submit(self, session_id: str, work: Submit) -> None:
         name = work.message.request_id
@@ -35,6 +38,12 @@ class FakePort(DuplexStagePort):
 
     def abort(self, request_ids: tuple[str, ...]) -> None:
         self.aborted += request_ids
+
+    def run_turn(self, message: AddTurn | AbortTurn) -> None:
+        if isinstance(message, AddTurn):
+            self.turns[message.turn_id] = message
+        else:
+            self.turns.pop(message.turn_id, None)
 
 
 class HandExecutor(Executor):

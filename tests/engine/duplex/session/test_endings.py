@@ -36,7 +36,7 @@ ENDINGS: dict[str, SessionInput] = {
     "server": CloseRequest(reason="shutdown"),
     "idle": CloseRequest(reason="idle_ttl_expired", expired=True),
     "stage": LOST,
-    "slow reader": OutputOverflow(ending=None),
+    "slow reader": OutputOverflow(),
 }
 
 
@@ -124,7 +124,7 @@ def test_a_model_that_fails_an_answer_keeps_the_session(driver: SessionDriver) -
 
 def test_a_slow_reader_loses_its_answer_then_its_session(driver: SessionDriver) -> None:
     speaking(driver)
-    driver.feed(OutputOverflow(ending=None))
+    driver.feed(OutputOverflow())
 
     names = driver.kinds()
     assert names[0] == "ErrorEvent"
@@ -137,7 +137,7 @@ def test_a_slow_reader_loses_its_answer_then_its_session(driver: SessionDriver) 
 
 
 def test_a_slow_reader_without_an_answer_is_told_and_closed(driver: SessionDriver) -> None:
-    driver.feed(OutputOverflow(ending=None))
+    driver.feed(OutputOverflow())
     assert driver.kinds() == ["ErrorEvent", "SessionClosed"]
 
 
@@ -148,7 +148,7 @@ def test_an_ending_that_found_no_room_becomes_a_failure(driver: SessionDriver) -
     lost = driver.last(ResponseDone)
     del driver.log[driver.log.index(lost) :]
     shown = len(driver.log)
-    driver.feed(OutputOverflow(ending=lost))
+    driver.feed(OutputOverflow(endings=(lost,)))
 
     assert kinds(driver.log[shown:]) == [
         "ErrorEvent",
@@ -165,7 +165,7 @@ def test_an_ending_that_found_no_room_becomes_a_failure(driver: SessionDriver) -
 def test_an_ending_that_was_queued_is_not_told_again(driver: SessionDriver) -> None:
     speaking(driver)
     driver.model_ends()
-    driver.feed(OutputOverflow(ending=None))
+    driver.feed(OutputOverflow())
     assert len(driver.of(ResponseDone)) == 1
     assert driver.last(ResponseDone).response.status == "completed"
 
@@ -174,13 +174,13 @@ def test_an_answer_the_reader_never_heard_of_does_not_end_either(driver: Session
     shown = len(driver.log)
     driver.user_turn("Hi")
     del driver.log[shown:]
-    driver.feed(OutputOverflow(ending=None, unannounced=frozenset({"resp_1"})))
+    driver.feed(OutputOverflow(unannounced=frozenset({"resp_1"})))
     assert kinds(driver.log[shown:]) == ["ErrorEvent", "SessionClosed"]
 
 
 def test_a_session_that_is_spared_answers_the_next_turn(driver: SessionDriver) -> None:
     speaking(driver)
-    driver.feed(OutputOverflow(ending=None, spares_session=True))
+    driver.feed(OutputOverflow(spares_session=True))
     assert driver.last(ResponseDone).response.status == "failed"
     assert driver.aborted == ["answer_1"]
     driver.model_audio(100, "late", key="answer_1")
@@ -192,7 +192,7 @@ def test_a_session_that_is_spared_answers_the_next_turn(driver: SessionDriver) -
 
 
 def test_there_is_no_session_to_spare_when_no_answer_was_to_blame(driver: SessionDriver) -> None:
-    driver.feed(OutputOverflow(ending=None, spares_session=True))
+    driver.feed(OutputOverflow(spares_session=True))
     assert driver.session.closed
 
 

@@ -263,7 +263,7 @@ class SessionMachine(RuleBasedStateMachine):
                 CloseSession(),
                 CloseRequest(reason="idle_ttl_expired", expired=True),
                 StageLost(0, "died"),
-                OutputOverflow(ending=None),
+                OutputOverflow(),
             ]
         ),
         luck=st.integers(0, 9),

@@ -18,6 +18,7 @@ from omniduplex.engine.duplex.session.idle_timeout import IdleTimeout
 from omniduplex.engine.duplex.session.lease import DuplexLease
 from omniduplex.engine.duplex.session.loudspeaker import Loudspeaker
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackLedger
+from omniduplex.engine.turn_plugin import TurnPlugin
 from omniduplex.protocol.duplex import (
     DuplexCapabilities,
     DuplexError,
@@ -44,6 +45,7 @@ class SessionCore:
 
     `now` and `opened_at` are seconds of the session clock, which never goes back: the moment of the
     input being handled, and that of the open. `expires_at_unix` is wall-clock time for the client.
+    `turns` answers without the session, where the model can.
     """
 
     session_id: str
@@ -55,6 +57,7 @@ class SessionCore:
     limits: DuplexSessionRuntimeConfig
     opened_at: float
     expires_at_unix: int | None = None
+    turns: TurnPlugin | None = None
     history: History = field(default_factory=History)
     playback: PlaybackLedger = field(init=False)
     loudspeaker: Loudspeaker = field(init=False)

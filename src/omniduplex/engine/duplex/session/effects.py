@@ -7,6 +7,8 @@ from collections.abc import Callable
 import msgspec
 
 from omniduplex.engine.duplex.contracts import Abort, Submit
+from omniduplex.engine.messages import AbortTurn
+from omniduplex.engine.turn_plugin import Turn
 from omniduplex.protocol.duplex import DuplexEvent
 
 
@@ -20,6 +22,13 @@ class DropQueuedAudio(msgspec.Struct, frozen=True, gc=False):
     """Audio of this response that waits in the output buffer must not be delivered any more."""
 
     response_id: str
+
+
+class StartTurn(msgspec.Struct, frozen=True):
+    """Run this turn beside the session and report what comes of it as `TurnPart(turn_id)`."""
+
+    turn_id: str
+    turn: Turn
 
 
 class Prepare(msgspec.Struct, frozen=True):
@@ -41,4 +50,6 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Effect = Emit | DropQueuedAudio | Submit | Abort | Prepare | SetTimer | Ended
+Effect = (
+    Emit | DropQueuedAudio | Submit | Abort | StartTurn | AbortTurn | Prepare | SetTimer | Ended
+)

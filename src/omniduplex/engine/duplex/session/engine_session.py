@@ -33,6 +33,7 @@ from omniduplex.engine.duplex.session.inputs import (
     StageResult,
     Tick,
     TimerFired,
+    TurnPart,
 )
 from omniduplex.engine.duplex.session.listening import tell_listening
 from omniduplex.engine.duplex.session.offers import check_offered
@@ -134,12 +135,20 @@ class DuplexEngineSession:
         return self._output.active.response_id if self._output.active else None
 
     @property
+    def responses_under_way(self) -> tuple[str, ...]:
+        """All responses being made, in the conversation and beside it."""
+        beside = self._output.beside.response_ids
+        return beside if self._output.active is None else (self._output.active.response_id, *beside)
+
+    @property
+    def _busy(self) -> bool:
+        return bool(self.responses_under_way)
+
+    @property
     def next_look_at(self) -> float | None:
         """When a `Tick` will find its end near, or here (s); None: never, as things are."""
         core = self._core
-        return core.lease.next_look_at(
-            core.config.idle_timeout_s, busy=self._output.active is not None
-        )
+        return core.lease.next_look_at(core.config.idle_timeout_s, busy=self._busy)
 
     def detach(self, expected_generation: int, now: float) -> None:
         """The connection is gone, its client may come back; raises as `DuplexLease.detach`."""
@@ -179,6 +188,9 @@ class DuplexEngineSession:
                 self._stage_result(item)
             case StageLost():
                 self._stage_lost(item)
+            case TurnPart():
+                self._core.lease.touch(now)
+                self._output.beside.take(item)
             case AudioReady():
                 self._converted(item)
                 self._release()
@@ -234,7 +246,7 @@ class DuplexEngineSession:
             if isinstance(command, SignalTurn):
                 command = resolve_signal(command)
             check_offered(command, self._core.capabilities)
-            if not self._input.hold(command):
+            if not (self._output.beside.stops(command) or self._input.hold(command)):
                 self._handlers[type(command)](command)
         except DuplexError as error:
             error.event_id = command.event_id
@@ -329,7 +341,7 @@ class DuplexEngineSession:
     def _tick(self) -> None:
         """Tell the client that the end is near; end when it is here."""
         core = self._core
-        ending = core.lease.ending(core.config.idle_timeout_s, busy=self._output.active is not None)
+        ending = core.lease.ending(core.config.idle_timeout_s, busy=self._busy)
         if ending is None:
             return
         reason, at = ending
@@ -344,13 +356,14 @@ class DuplexEngineSession:
     def _output_overflowed(self, overflow: OutputOverflow) -> None:
         """A reader that is too slow loses its response, then its session (section 10)."""
         code, active = "output_backpressure", self._output.active
-        lost_response = active is not None or overflow.ending is not None
+        lost_response = self._busy or bool(overflow.endings)
         self._core.emit_error(DuplexError(code, "the client reads its events too slowly"))
-        if overflow.ending is not None:
-            self._output.playout.undo(overflow.ending)
+        for ending in overflow.endings:
+            self._output.playout.undo(ending)
         if active is not None:
             announced = active.response_id not in overflow.unannounced
             self._output.give_up(active, code, announced=announced)
+        self._output.beside.give_up(code, overflow.unannounced)
         if not (overflow.spares_session and lost_response):
             self._close(CloseRequest(reason=code))
 
@@ -359,6 +372,7 @@ class DuplexEngineSession:
         core = self._core
         core.state = "closed"
         core.run(core.model.plan_close())
+        self._output.beside.close()
         if isinstance(request, CloseRequest) and request.expired:
             core.emit(SessionExpired(session_id=self.session_id, reason=request.reason))
         else:

@@ -6,6 +6,7 @@ from collections import deque
 
 import msgspec
 
+from omniduplex.engine.conversation.response_options import is_out_of_band
 from omniduplex.protocol.duplex import (
     AckPlayback,
     AppendAudio,
@@ -89,11 +90,14 @@ class HeldCommands:
         return last_commit < 0
 
     def forgo_answers(self) -> None:
-        """An answer that was asked for by a command that waits is not wanted any more."""
+        """An answer that was asked for by a command that waits is not wanted any more.
+
+        What waits to be answered beside the conversation is another matter.
+        """
         self._queue = deque(
             msgspec.structs.replace(command, response_create=False)
             if isinstance(command, Commit | InputCommit)
             else command
             for command in self._queue
-            if not isinstance(command, CreateResponse)
+            if not isinstance(command, CreateResponse) or is_out_of_band(command)
         )

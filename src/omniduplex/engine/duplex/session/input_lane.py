@@ -74,7 +74,7 @@ class InputLane:
 
     def hold(self, command: RealtimeCommand) -> bool:
         """Keep a command back if it has to wait for audio before it."""
-        if isinstance(command, CancelResponse) and self._output.active is not None:
+        if isinstance(command, CancelResponse) and self._output.would_stop(command):
             self._audio.held.forgo_answers()
             return False
         return self._audio.held.hold(command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from omniduplex.engine.turns import TurnChunk, TurnFailure
 from omniduplex.protocol.duplex import DuplexCommand, ResponseDone
 from omniduplex.stages.messages import StageOutput
 
@@ -20,6 +21,13 @@ class StageLost(msgspec.Struct, frozen=True, gc=False):
 
     stage_id: int
     message: str
+
+
+class TurnPart(msgspec.Struct, frozen=True, gc=False):
+    """A turn beside the session has made its next piece, or failed."""
+
+    turn_id: str
+    part: TurnChunk | TurnFailure
 
 
 class AudioReady(msgspec.Struct, frozen=True, gc=False):
@@ -46,13 +54,13 @@ class TimerFired(msgspec.Struct, frozen=True, gc=False):
 
 
 class OutputOverflow(msgspec.Struct, frozen=True, gc=False):
-    """The client reads too slowly; `ending` is a response's ending that could not be queued.
+    """The client reads too slowly; `endings` of responses could not be queued.
 
-    `spares_session` says that the output has room again once the response is gone. The client
+    `spares_session` says that the output has room again once the responses are gone. The client
     never heard of `unannounced` responses, so that they need no ending.
     """
 
-    ending: ResponseDone | None
+    endings: tuple[ResponseDone, ...] = ()
     spares_session: bool = False
     unannounced: frozenset[str] = frozenset()
 
@@ -61,6 +69,7 @@ SessionInput = (
     DuplexCommand
     | StageResult
     | StageLost
+    | TurnPart
     | AudioReady
     | CloseRequest
     | Tick

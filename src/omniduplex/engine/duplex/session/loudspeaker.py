@@ -17,8 +17,11 @@ class Loudspeaker:
         self._record: PlaybackRecord | None = None
 
     def start(self, record: PlaybackRecord) -> None:
-        """Audio of a response goes out; an older one cannot be playing any more."""
-        if record is self._record:
+        """Audio of a response goes out; an older one cannot be playing any more.
+
+        What is out of band is played beside it, if at all, or anywhere else.
+        """
+        if record is self._record or record.out_of_band:
             return
         self._stop()
         self._record = record

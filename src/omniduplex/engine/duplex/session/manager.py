@@ -20,6 +20,7 @@ from omniduplex.engine.duplex.session.engine_session import DuplexEngineSession
 from omniduplex.engine.duplex.session.inputs import CloseRequest, StageLost, StageResult, Tick
 from omniduplex.engine.duplex.session.observer import SessionObserver
 from omniduplex.engine.duplex.session.runner import DuplexSessionRunner
+from omniduplex.engine.turn_plugin import TurnPlugin
 from omniduplex.protocol.duplex import DuplexError, DuplexSessionConfig, DuplexSessionObject
 from omniduplex.stages.messages import StageOutput
 from omniduplex.telemetry.metrics import METRICS
@@ -50,6 +51,7 @@ class DuplexSessionManager:
         port: DuplexStagePort,
         limits: DuplexSessionRuntimeConfig,
         executor: Executor,
+        turns: TurnPlugin | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         make_id: Callable[[str], str] = new_id,
@@ -58,6 +60,8 @@ class DuplexSessionManager:
         self._port = port
         self._limits = limits
         self._executor = executor
+        answers = turns is not None and turns.features.supports_chat_completions
+        self._turns = turns if answers else None
         self._clock = clock
         self._wall_clock = wall_clock
         self._make_id = make_id
@@ -105,6 +109,7 @@ class DuplexSessionManager:
             limits=self._limits,
             opened_at=self._clock(),
             expires_at_unix=self._expires_at(),
+            turns=self._turns,
         )
         self._start(link, DuplexEngineSession(core), loop)
 

@@ -26,7 +26,9 @@ class SessionObserver:
         self._metrics = metrics
         self._tracer = tracer
         self._span = tracing.start_session_span(tracer, session_id, model)
-        self._response: Span | None = None
+        self._responses: dict[str, Span] = {}
+        self._answer_id: str | None = None
+        """The response that is in the conversation: its sound is what the user waits for."""
         self._turn_ended_at: float | None = None
         self._heard_ms = 0.0
 
@@ -38,28 +40,32 @@ class SessionObserver:
     def saw(self, event: DuplexEvent, now: float) -> None:
         """An event is on its way to the client; `now` in seconds."""
         match event:
-            case AudioDelta():
-                self._first_audio(now)
+            case AudioDelta(response_id=response_id) if response_id == self._answer_id:
+                self._first_audio(self._responses[response_id], now)
             case SpeechStopped():
                 self._turn_ended_at = now
             case ResponseCreated():
-                facts = event.response.facts
-                epoch = facts.epoch if facts else 0
-                self._response = tracing.start_response_span(
-                    self._tracer, self._span, event.response_id, epoch
-                )
+                self._response_created(event)
             case ResponseDone():
                 self._response_done(event)
             case _:
                 return
 
-    def _first_audio(self, now: float) -> None:
+    def _response_created(self, event: ResponseCreated) -> None:
+        facts = event.response.facts
+        epoch = facts.epoch if facts else 0
+        self._responses[event.response_id] = tracing.start_response_span(
+            self._tracer, self._span, event.response_id, epoch
+        )
+        if event.response.conversation_id is not None:
+            self._answer_id = event.response_id
+
+    def _first_audio(self, answer: Span, now: float) -> None:
         if self._turn_ended_at is None:
             return
         latency_s, self._turn_ended_at = now - self._turn_ended_at, None
         self._metrics.first_audio_seconds.observe(latency_s)
-        if self._response is not None:
-            tracing.first_audio(self._response, latency_s)
+        tracing.first_audio(answer, latency_s)
 
     def _response_done(self, event: ResponseDone) -> None:
         status = event.response.status
@@ -69,7 +75,9 @@ class SessionObserver:
         reason = details.reason if details is not None and details.reason else ""
         if status == "cancelled" and reason in ("turn_detected", "barge_in"):
             self._metrics.barge_ins.inc()
-        span, self._response = self._response, None
+        span = self._responses.pop(event.response_id, None)
+        if self._answer_id == event.response_id:
+            self._answer_id = None
         if span is None:
             return
         if status == "cancelled":
@@ -87,4 +95,6 @@ class SessionObserver:
     def ended(self, reason: str) -> None:
         """The session is over."""
         self._metrics.sessions_closed.labels(reason=reason).inc()
+        for response in self._responses.values():
+            tracing.end_span(response)
         tracing.end_span(self._span)

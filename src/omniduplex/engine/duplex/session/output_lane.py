@@ -22,9 +22,10 @@ from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.drafts import Drafts
 from omniduplex.engine.duplex.session.listening import tell_listening
 from omniduplex.engine.duplex.session.offers import check_there_is_speech
+from omniduplex.engine.duplex.session.out_of_band import OutOfBand
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.playout import Playout
-from omniduplex.engine.duplex.session.prompts import build_prompt
+from omniduplex.engine.duplex.session.prompts import build_prompt, words_to_come
 from omniduplex.engine.duplex.session.response import Response
 from omniduplex.protocol.duplex import (
     CancelResponse,
@@ -42,18 +43,20 @@ SPEAKS_BY_ITSELF = "this model decides by itself when to speak; it takes no resp
 
 
 class OutputLane:
-    """The session's one active response, the draft of the next, and the deferred wish for one."""
+    """The conversation's one active response, the draft of the next, the deferred wish for one.
+
+    What is answered beside the conversation is `beside` it.
+    """
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
         self.active: Response | None = None
+        self.beside = OutOfBand(core)
         self.playout = Playout(core)
         self.on_over: OnOver = lambda completed: None
         """Told when a response is over, before another one starts."""
         self._drafts = Drafts(core, lambda key, words: self._plan(key, self._usual(), words))
         self._deferred = False
-        self._awaited: set[str] = set()
-        """User items whose words the active response waits for."""
 
     # -- starting ---------------------------------------------------------------------------
 
@@ -63,16 +66,22 @@ class OutputLane:
         Raises:
             DuplexError: `response_already_active`, or what the options ask is refused.
         """
+        if self.beside.create(command):
+            return
         options = NO_OPTIONS if isinstance(command.response, UnsetType) else command.response
         if self.active is not None:
-            raise DuplexError(
-                "response_already_active",
-                f"response {self.active.response_id} is active in this conversation",
-            )
+            self._refuse_another(self.active, beside=options.conversation == "none")
         response = self._core.wanted(options)
         check_there_is_speech(self._core, response)
         if not self.start(response):
             raise DuplexError("unsupported", SPEAKS_BY_ITSELF)
+
+    def _refuse_another(self, active: Response, *, beside: bool) -> None:
+        message = f"response {active.response_id} is active in this conversation"
+        if not beside:
+            raise DuplexError("response_already_active", message)
+        message += "; this model does not answer beside it"
+        raise DuplexError("response_already_active", message, param="response.conversation")
 
     def answer_turn(self, transcript: str | None) -> None:
         """A user turn was committed and wants an answer.
@@ -86,7 +95,7 @@ class OutputLane:
         elif transcript is None:
             self.drop_draft()
             usual = self._usual()
-            self._await_transcripts(usual, self._words_to_come(usual))
+            self._await_transcripts(usual, words_to_come(usual, self._core.history))
         elif not self._promote(transcript):
             self.start(self._usual())
 
@@ -108,7 +117,7 @@ class OutputLane:
     def start(self, response: Wanted) -> bool:
         """Open a response and ask the model for it; false if the model speaks only by itself."""
         self.drop_draft()
-        if awaited := self._words_to_come(response):
+        if awaited := words_to_come(response, self._core.history):
             self._await_transcripts(response, awaited)
             return True
         key = self._core.new_id("answer")
@@ -131,25 +140,19 @@ class OutputLane:
         )
         return self._core.model.plan_response(self._core.fence, key, prompt)
 
-    def _words_to_come(self, response: Wanted) -> set[str]:
-        """The items of what it answers whose words are still being recognised."""
-        history = self._core.history
-        pending = set(history.pending)
-        if response.input is not None:
-            pending &= {entry.item.id for entry in response.input if history.holds(entry)}
-        return pending
-
-    def _await_transcripts(self, response: Wanted, awaited: set[str]) -> None:
-        self._awaited = awaited
-        self._open(self._new_response(self._core.new_id("answer"), response))
+    def _await_transcripts(self, wanted: Wanted, awaited: set[str]) -> None:
+        response = self._new_response(self._core.new_id("answer"), wanted)
+        response.awaited |= awaited
+        self._open(response)
 
     def not_awaited(self, item_id: str) -> None:
         """The words of a committed turn are known, or it is gone: ask what waited for them."""
+        self.beside.not_awaited(item_id)
         response = self.active
-        if response is None or item_id not in self._awaited:
+        if response is None or item_id not in response.awaited:
             return
-        self._awaited.remove(item_id)
-        if self._awaited:
+        response.awaited.remove(item_id)
+        if response.awaited:
             return
         works = self._plan(response.key, response.wanted)
         if works is None:
@@ -159,9 +162,10 @@ class OutputLane:
 
     def unheard(self, item_id: str) -> None:
         """The words of a committed turn will never be known: what waited for them fails."""
-        if item_id in self._awaited:
-            message = "the words to be answered could not be recognised"
+        message = "the words to be answered could not be recognised"
+        if self.active is not None and item_id in self.active.awaited:
             self.fail(message, "transcription_failed")
+        self.beside.unheard(item_id, DuplexError("transcription_failed", message))
 
     def _new_response(self, key: str, response: Wanted) -> Response:
         return Response(
@@ -229,7 +233,6 @@ class OutputLane:
         """The model takes a turn of its own, which ends the one before (section 7.3)."""
         previous, self.active = self.active, None
         if previous is not None:
-            self._awaited.clear()
             previous.finish("completed")
             self.on_over(True)
         self._open(self._new_response(event.key, self._usual()))
@@ -256,7 +259,6 @@ class OutputLane:
             tell_listening(self._core, "continuation_limit")
             return
         self.active = None
-        self._awaited.clear()
         self._core.turn_state = "idle"
         self._core.run(self._core.model.plan_cancel(self._core.fence, response.key))
         tell_listening(self._core, "continuation_limit", ends=response.response_id)
@@ -274,7 +276,6 @@ class OutputLane:
     def end_failed(self, response: Response, code: str, *, announced: bool = True) -> None:
         """End the active response as failed, after the error was told."""
         self.active, self._deferred = None, False
-        self._awaited.clear()
         self._core.turn_state = "idle"
         if announced:
             self.playout.silence(response.response_id)
@@ -298,7 +299,6 @@ class OutputLane:
             return False
         self._core.epoch += 1
         self._core.turn_state = "idle"
-        self._awaited.clear()
         self._core.playback.interrupt(response.record, self._core.now)
         self._core.run(self._core.model.plan_cancel(self._core.fence, response.key))
         self.playout.silence(response.response_id, announce=announce_clear)
@@ -315,14 +315,17 @@ class OutputLane:
         """Stop what is still played of an answer that is whole; None when nothing was."""
         return self.playout.cut()
 
+    def would_stop(self, command: CancelResponse | ClearOutputAudio) -> bool:
+        """Whether the active response is what the command means."""
+        return self.active is not None and command.response_id in (None, self.active.response_id)
+
     def cancel_command(self, command: CancelResponse) -> None:
         """`response.cancel`; buffered input stays.
 
         Raises:
             DuplexError: `response_not_active`.
         """
-        active = self.active.response_id if self.active else None
-        if active is None or command.response_id not in (None, active):
+        if not self.would_stop(command):
             raise DuplexError(
                 "response_not_active",
                 "Cancellation failed: no such active response",
@@ -332,8 +335,7 @@ class OutputLane:
 
     def clear_command(self, command: ClearOutputAudio) -> None:
         """`output_audio_buffer.clear`: stop what is made and forget what is not played."""
-        active = self.active.response_id if self.active else None
-        if active is not None and command.response_id in (None, active):
+        if self.would_stop(command):
             self.cancel("output_audio_buffer_clear", announce_clear=True)
             return
         latest = self._core.playback.latest

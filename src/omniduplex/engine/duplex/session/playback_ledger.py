@@ -13,7 +13,7 @@ class PlaybackRecord:
 
     For clients that never acknowledge, `finish_at` (s, session clock) is when a player that
     started at the first delta and never paused would fall silent. What is not `interruptible` is
-    heard to its end, whatever the user says meanwhile.
+    heard to its end, whatever the user says meanwhile. What is `out_of_band` is not reckoned with.
     """
 
     response_id: str
@@ -25,6 +25,7 @@ class PlaybackRecord:
     cap_ms: float | None = None
     interrupted_at_ms: float | None = None
     interruptible: bool = True
+    out_of_band: bool = False
 
     @property
     def cut_off(self) -> bool:
@@ -45,14 +46,23 @@ class PlaybackRecord:
         return max(0.0, self.sent_ms - max(0.0, self.finish_at - now) * 1000.0)
 
 
+MAX_OUT_OF_BAND = 64
+"""Records of responses beside the conversation: of older ones a client has nothing to tell."""
+
+
 class PlaybackLedger:
-    """The playback records of a session, newest last, and the rules about what was heard."""
+    """The playback records of a session, newest last, and the rules about what was heard.
+
+    What is heard of a response out of band is kept, as far as its client tells it, and that is all:
+    no rule asks for it.
+    """
 
     def __init__(self, policy: PlaybackCommitPolicy) -> None:
         self.policy = policy
         self.made_audio = False
-        """Whether any response ever had audio."""
+        """Whether any response in the conversation ever had audio."""
         self._records: dict[str, PlaybackRecord] = {}
+        self._out_of_band: dict[str, PlaybackRecord] = {}
         self._acknowledges = False
 
     def open(self, response_id: str) -> PlaybackRecord:
@@ -61,13 +71,21 @@ class PlaybackLedger:
         self._records[response_id] = record
         return record
 
+    def open_out_of_band(self, response_id: str) -> PlaybackRecord:
+        """Start the record of a response beside the conversation."""
+        record = PlaybackRecord(response_id, out_of_band=True)
+        self._out_of_band[response_id] = record
+        if len(self._out_of_band) > MAX_OUT_OF_BAND:
+            del self._out_of_band[next(iter(self._out_of_band))]
+        return record
+
     def get(self, response_id: str) -> PlaybackRecord | None:
         """The record of a response, if it made audio."""
-        return self._records.get(response_id)
+        return self._records.get(response_id) or self._out_of_band.get(response_id)
 
     @property
     def latest(self) -> PlaybackRecord | None:
-        """The record of the newest response."""
+        """The record of the newest response in the conversation."""
         return next(reversed(self._records.values()), None)
 
     def forget(self, response_id: str) -> None:
@@ -76,7 +94,7 @@ class PlaybackLedger:
 
     def add_audio(self, record: PlaybackRecord, duration_ms: float, now: float) -> None:
         """Audio was made and handed to the client's output at once."""
-        self.made_audio = True
+        self.made_audio = self.made_audio or not record.out_of_band
         record.generated_ms += duration_ms
         record.sent_ms += duration_ms
         record.finish_at = max(now, record.finish_at) + duration_ms / 1000.0
@@ -85,7 +103,7 @@ class PlaybackLedger:
         self, record: PlaybackRecord, played_ms: float, committed_ms: float | None
     ) -> bool:
         """Take a client's report; true when it changed what counts as heard."""
-        self._acknowledges = True
+        self._acknowledges = self._acknowledges or not record.out_of_band
         before = record.committed_ms
         limit = record.generated_ms if record.cap_ms is None else record.cap_ms
         record.played_ms = max(record.played_ms, min(played_ms, limit))

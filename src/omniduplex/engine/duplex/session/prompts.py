@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from omniduplex.engine.conversation.history import HistoryEntry, message_text
+from omniduplex.engine.conversation.history import History, HistoryEntry, message_text
 from omniduplex.engine.conversation.response_options import Wanted
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackLedger
 from omniduplex.engine.prompts import PromptMessage, ResponsePrompt
@@ -44,6 +44,14 @@ def build_prompt(
         tools=wanted.tools,
         tool_choice=wanted.tool_choice,
     )
+
+
+def words_to_come(wanted: Wanted, history: History) -> set[str]:
+    """The items of what a response answers whose words are still being recognised."""
+    pending = set(history.pending)
+    if wanted.input is not None:
+        pending &= {entry.item.id for entry in wanted.input if history.holds(entry)}
+    return pending
 
 
 def entry_message(

@@ -40,13 +40,17 @@ class Response:
     """The response that the client sees; `key` is what the model calls it.
 
     With tools at hand the message item opens with its first words, since the model may call one
-    instead; otherwise it opens with the response (wire contract, section 7.3).
+    instead; otherwise it opens with the response (wire contract, section 7.3). What is
+    `out_of_band` is made beside the conversation, which knows nothing of it. `awaited` are the user
+    items that it answers and whose words are not known yet: until then the model is not asked.
     """
 
     core: SessionCore
     response_id: str
     key: str
     wanted: Wanted
+    out_of_band: bool = False
+    awaited: set[str] = field(default_factory=set)
     usage: Usage | None = None
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     turn_id: int = 0
@@ -57,8 +61,7 @@ class Response:
 
     def open(self) -> None:
         """Announce the response."""
-        self.record = self.core.playback.open(self.response_id)
-        self.record.interruptible = self.wanted.interruptible
+        self.record = self._opened_record()
         self.turn_id = self.core.turn_id
         self._timing = ResponseTiming(self.core.now)
         facts = ResponseFacts(
@@ -70,9 +73,16 @@ class Response:
         )
         response = self._response("in_progress", None, facts)
         self.core.emit(ResponseCreated(response_id=self.response_id, response=response))
-        self.core.history.reserve(answer_item_id(self.response_id))
         if not self.wanted.tools:
             self._opened_message()
+
+    def _opened_record(self) -> PlaybackRecord:
+        if self.out_of_band:
+            return self.core.playback.open_out_of_band(self.response_id)
+        self.core.history.reserve(answer_item_id(self.response_id))
+        record = self.core.playback.open(self.response_id)
+        record.interruptible = self.wanted.interruptible
+        return record
 
     # -- the message ------------------------------------------------------------------------
 
@@ -176,7 +186,8 @@ class Response:
         response = self._response(ending, details, facts)
         self.core.emit(ResponseDone(response_id=self.response_id, response=response))
         self.core.emit_rate_limits()
-        self.core.idle.answered(self.core.now)
+        if not self.out_of_band:
+            self.core.idle.answered(self.core.now)
 
     def _measured(self) -> RuntimeMetadata | UnsetType:
         timing = self._timing.metrics(self.record.generated_ms)

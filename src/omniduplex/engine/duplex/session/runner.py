@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
 
-from omniduplex.engine.duplex.contracts import Abort, DuplexStagePort, Submit
+from omniduplex.engine.duplex.contracts import Abort, DuplexStagePort, StageWork
 from omniduplex.engine.duplex.link import DuplexSessionLink
 from omniduplex.engine.duplex.session.effects import (
     DropQueuedAudio,
@@ -17,6 +17,7 @@ from omniduplex.engine.duplex.session.effects import (
     Ended,
     Prepare,
     SetTimer,
+    StartTurn,
 )
 from omniduplex.engine.duplex.session.engine_session import DuplexEngineSession
 from omniduplex.engine.duplex.session.inputs import (
@@ -26,8 +27,11 @@ from omniduplex.engine.duplex.session.inputs import (
     SessionInput,
     StageLost,
     TimerFired,
+    TurnPart,
 )
 from omniduplex.engine.duplex.session.observer import SessionObserver
+from omniduplex.engine.messages import AbortTurn, AddTurn
+from omniduplex.engine.turns import TurnChunk, TurnFailure
 from omniduplex.protocol.duplex import (
     DuplexEvent,
     Reason,
@@ -156,10 +160,8 @@ class DuplexSessionRunner:
                     if not self._emit(effect.event):
                         self._overflow(effects[index:])
                         return
-                case Submit():
-                    self._submit(effect)
-                case Abort():
-                    self._port.abort(effect.request_ids)
+                case StartTurn() | AbortTurn():
+                    self._run_turn(effect)
                 case DropQueuedAudio():
                     self._link.output.cancel(effect.response_id)
                 case Prepare():
@@ -168,6 +170,8 @@ class DuplexSessionRunner:
                     self._set_timer(effect.at)
                 case Ended():
                     self._ended(effect.reason)
+                case _:
+                    self._do_stage_work(effect)
 
     def _emit(self, event: DuplexEvent) -> bool:
         """False when the buffer overflows now; what is lost after that is lost silently."""
@@ -189,34 +193,51 @@ class DuplexSessionRunner:
         if isinstance(undone[-1], Ended):
             self._execute(undone[1:])
             return
-        ending: ResponseDone | None = None
+        endings: list[ResponseDone] = []
         unannounced: set[str] = set()
         for effect in undone:
             match effect:
-                case Submit() | Abort() | DropQueuedAudio() | SetTimer():
-                    self._execute([effect])
                 case Emit(ResponseCreated() as created):
                     unannounced.add(created.response_id)
                 case Emit(ResponseDone() as done) if done.response_id not in unannounced:
-                    ending = done
-        lost = ending.response_id if ending else self._session.active_response_id
-        spares_session = self._link.fails_response_only and lost is not None
-        if spares_session and lost is not None:
-            self._link.output.cancel(lost)
+                    endings.append(done)
+                case Emit():
+                    continue  # lost
+                case _:
+                    self._execute([effect])
+        lost = (*(done.response_id for done in endings), *self._session.responses_under_way)
+        spares_session = self._link.fails_response_only and bool(lost)
+        if spares_session:
+            for response_id in lost:
+                self._link.output.cancel(response_id)
             self._link.output.recover()
         self._queue.appendleft(
             OutputOverflow(
-                ending=ending,
+                endings=tuple(endings),
                 spares_session=spares_session,
                 unannounced=frozenset(unannounced),
             )
         )
 
-    def _submit(self, work: Submit) -> None:
+    def _do_stage_work(self, work: StageWork) -> None:
+        if isinstance(work, Abort):
+            self._port.abort(work.request_ids)
+            return
         try:
             self._port.submit(self._session.session_id, work)
         except StageUnavailable as error:
             self._queue.append(StageLost(work.stage_id, str(error)))
+
+    def _run_turn(self, work: StartTurn | AbortTurn) -> None:
+        if isinstance(work, AbortTurn):
+            self._port.run_turn(work)
+            return
+        turn_id = work.turn_id
+
+        def on_part(part: TurnChunk | TurnFailure) -> None:
+            self.post(TurnPart(turn_id, part))
+
+        self._port.run_turn(AddTurn(turn_id, work.turn, on_part))
 
     def _set_timer(self, at: float | None) -> None:
         if self._timer is not None:
