@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from omniduplex.models.local import asr
-from omniduplex.models.local.asr import looks_looped, repeats_phrase, split_windows, spoken_tokens
+from omniduplex.models.local.asr import (
+    looks_looped,
+    repeats_phrase,
+    repeats_segment,
+    segments,
+    split_windows,
+    spoken_tokens,
+)
 
 
 def test_a_phrase_over_and_over_is_a_loop() -> None:
@@ -66,6 +73,25 @@ def test_segments_that_begin_in_the_padding_are_dropped() -> None:
     assert spoken_tokens([1, 2, 150, 3], 2.0, end, zero) == [1, 2, 3]
 
 
+def test_segments_lie_between_timestamps() -> None:
+    zero = 200
+    found = segments([zero, 1, 2, zero + 50, zero + 60, 3, zero + 100, 150, 4], 100, zero)
+
+    assert [segment.tokens for segment in found] == [[1, 2], [3], [4]]
+    assert [segment.seconds for segment in found] == pytest.approx([1.0, 0.8, float("inf")])
+
+
+def test_a_segment_is_said_again_as_far_as_the_decoder_got() -> None:
+    said = [1, 2, 3, 4, 5, 6]
+
+    assert repeats_segment(said, said)
+    assert repeats_segment(said, said[:4])
+    assert not repeats_segment(said, said[:3])  # too little to tell
+    assert not repeats_segment(said, [1, 2, 3, 4, 9])
+    assert not repeats_segment(said, [*said, 7])
+    assert repeats_segment([1, 2], [1, 2])
+
+
 @pytest.mark.local
 def test_language_must_be_known(whisper_base: Path) -> None:
     with pytest.raises(ValueError, match=r"<\|xx\|>"):
@@ -97,7 +123,7 @@ def test_a_decoder_that_got_stuck_is_asked_once_more_and_briefly(
         contexts_s.append(padded / asr.RATE)
         return [7] * 20, 0.1
 
-    monkeypatch.setattr(recognizer, "_decode", stuck)
+    monkeypatch.setattr(recognizer, "_hear", stuck)
     recognizer.transcribe(bytes(2 * 2 * asr.RATE))
     assert contexts_s == [5.0, 8.0]
 
@@ -106,5 +132,84 @@ def test_a_decoder_that_got_stuck_is_asked_once_more_and_briefly(
 def test_a_decoder_that_hears_no_speech_is_not_asked_again(
     recognizer: asr.Recognizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recognizer, "_decode", lambda samples, padded: ([7] * 20, 0.6))
+    monkeypatch.setattr(recognizer, "_hear", lambda samples, padded: ([7] * 20, 0.6))
     assert recognizer.transcribe(bytes(2 * 2 * asr.RATE)).text == ""
+
+
+class _Scripted:
+    """A decoder that says one sequence, and is stopped after so many tokens each time."""
+
+    def __init__(self, sequence: list[int]) -> None:
+        self._sequence = sequence
+        self.stops: list[int] = []
+
+    def decode(self, encoded: object, most: int) -> tuple[list[int], float]:
+        self.stops.append(most)
+        return self._sequence[:most], 0.1
+
+
+def _scripted(
+    recognizer: asr.Recognizer, monkeypatch: pytest.MonkeyPatch, sequence: list[int]
+) -> _Scripted:
+    decoder = _Scripted(sequence)
+    monkeypatch.setattr(recognizer, "_decode", decoder.decode)
+    return decoder
+
+
+def _segment(recognizer: asr.Recognizer, text: str, start_s: float, end_s: float) -> list[int]:
+    words = [recognizer._token("\u0120" + word) for word in text.split()]
+    start, end = (
+        recognizer._first_timestamp + round(at_s / asr.TIMESTAMP_S) for at_s in (start_s, end_s)
+    )
+    return [start, *words, end]
+
+
+@pytest.mark.local
+def test_a_segment_that_nobody_says_so_fast_and_that_is_said_again_is_said_once(
+    recognizer: asr.Recognizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "can you tell me how it is made"
+    loop = [token for i in range(9) for token in _segment(recognizer, said, i, i + 1)]
+    decoder = _scripted(recognizer, monkeypatch, loop)
+
+    assert recognizer.transcribe(bytes(2 * 2 * asr.RATE)).text == said
+    assert decoder.stops == [asr.LIKELY_TOKENS + 2 * asr.LIKELY_TOKENS_PER_S]
+
+
+@pytest.mark.local
+def test_what_somebody_has_time_to_say_twice_is_said_twice(
+    recognizer: asr.Recognizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "come here at once"
+    twice = [*_segment(recognizer, said, 0, 1), *_segment(recognizer, said, 1, 2)]
+    decoder = _scripted(recognizer, monkeypatch, twice)
+
+    assert recognizer.transcribe(bytes(2 * 2 * asr.RATE)).text == f"{said} {said}"
+    assert len(decoder.stops) == 1
+
+
+@pytest.mark.local
+def test_a_decoder_that_wants_more_tokens_than_likely_gets_them(
+    recognizer: asr.Recognizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = list(range(50, 80))  # a long word in many tokens
+    decoder = _scripted(recognizer, monkeypatch, letters)
+
+    recognizer.transcribe(bytes(2 * 2 * asr.RATE))
+    likely = asr.LIKELY_TOKENS + 2 * asr.LIKELY_TOKENS_PER_S
+    assert decoder.stops == [likely, asr.most_tokens(2.0, asr.SPARE_S)]
+
+
+@pytest.mark.local
+def test_noise_gets_no_second_decoding(
+    recognizer: asr.Recognizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stops = []
+
+    def unsure(encoded: object, most: int) -> tuple[list[int], float]:
+        stops.append(most)
+        return list(range(50, 50 + most)), 0.6
+
+    monkeypatch.setattr(recognizer, "_decode", unsure)
+    assert recognizer.transcribe(bytes(2 * 2 * asr.RATE)).text == ""
+    assert len(stops) == 1

@@ -1,8 +1,9 @@
 """Speech recognition with Whisper base on CTranslate2, over a context as short as the audio."""
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -35,6 +36,10 @@ MAX_TOKEN_REPEATS = 4
 LOOP_PHRASE_TOKENS = 8
 TOKENS_PER_S = 10
 SPARE_S, GLIMPSE_SPARE_S = 2.0, 0.5  # a decoder in a loop shall not hold up those behind it
+# Fast speech has 5.5 tokens a second, and two more for each segment. Who wants more is given it
+# only if that is no loop.
+LIKELY_TOKENS, LIKELY_TOKENS_PER_S = 8, 6
+LEAST_REPEATED_TOKENS = 4
 TIMESTAMP_S = 0.02  # one step of Whisper's timestamp tokens
 MAX_TOKENS = 224  # Whisper's own limit for one window
 # So that how a sound begins can be judged while words are recognised.
@@ -99,8 +104,9 @@ class Recognizer:
         seconds = len(samples) / RATE
         if len(samples) < MIN_SAMPLES:
             return Recognition("", 1.0, seconds)
-        padded = len(samples) + GLIMPSE_PAD_SAMPLES
-        tokens, no_speech = self._decode(samples, padded, spare_s=GLIMPSE_SPARE_S)
+        encoded = self._encoded(samples, len(samples) + GLIMPSE_PAD_SAMPLES)
+        sequence, no_speech = self._decode(encoded, most_tokens(seconds, GLIMPSE_SPARE_S))
+        tokens = self._spoken(sequence, seconds)
         text = self._text(tokens)
         most = MAX_GLIMPSE_NO_SPEECH_PROB if len(text.split()) <= 2 else MAX_NO_SPEECH_PROB
         is_nothing = no_speech > most or looks_looped(tokens, text, seconds)
@@ -109,8 +115,7 @@ class Recognizer:
     def encode(self, pcm16k: bytes, context: int) -> NDArray[np.float32]:
         """What the encoder makes of PCM in a context of so many samples: [20 ms steps, width]."""
         samples = int16_to_float32(pcm16k)
-        encoded = self._model.encode(self._features(samples, context))
-        states: NDArray[np.float32] = np.asarray(encoded)[0]
+        states: NDArray[np.float32] = np.asarray(self._encoded(samples, context))[0]
         return states
 
     def _recognise(self, samples: NDArray[np.float32]) -> Recognition:
@@ -118,43 +123,103 @@ class Recognizer:
         if len(samples) < MIN_SAMPLES:
             return Recognition("", 1.0, seconds)
         padded = min(len(samples) + PAD_SAMPLES, FULL_CONTEXT_SAMPLES)
-        tokens, no_speech = self._decode(samples, padded)
+        tokens, no_speech = self._hear(samples, padded)
         if no_speech > MAX_NO_SPEECH_PROB:
             return Recognition("", no_speech, seconds)
         text = self._text(tokens)
         if padded < FULL_CONTEXT_SAMPLES and looks_looped(tokens, text, seconds):
             padded = min(len(samples) + RETRY_PAD_SAMPLES, FULL_CONTEXT_SAMPLES)
-            tokens, no_speech = self._decode(samples, padded)
+            tokens, no_speech = self._hear(samples, padded)
             text = self._text(tokens)
         return Recognition("" if no_speech > MAX_NO_SPEECH_PROB else text, no_speech, seconds)
 
-    def _decode(
-        self, samples: NDArray[np.float32], padded: int, spare_s: float = SPARE_S
-    ) -> tuple[list[int], float]:
-        """Decode greedily; return the tokens of text only, and the no-speech probability."""
-        budget = int(TOKENS_PER_S * (spare_s + len(samples) / RATE))
+    def _hear(self, samples: NDArray[np.float32], padded: int) -> tuple[list[int], float]:
+        """The tokens of text, heard in so large a context, and the no-speech probability."""
+        seconds = len(samples) / RATE
+        encoded = self._encoded(samples, padded)
+        likely = min(LIKELY_TOKENS + int(LIKELY_TOKENS_PER_S * seconds), MAX_TOKENS)
+        sequence, no_speech = self._decode(encoded, likely)
+        is_cut = len(sequence) >= likely and no_speech <= MAX_NO_SPEECH_PROB
+        if is_cut and not self._is_loop(sequence, seconds):
+            sequence, no_speech = self._decode(encoded, most_tokens(seconds, SPARE_S))
+        return self._spoken(sequence, seconds), no_speech
+
+    def _decode(self, encoded: Any, most: int) -> tuple[list[int], float]:
+        """Decode greedily, so many tokens at most; return them, and the no-speech probability."""
         result: Any = self._model.generate(
-            self._features(samples, padded),
+            encoded,
             [self._prompt],
             beam_size=1,
             # CTranslate2 halves this: it counts the room for a previous text, which is not given.
-            max_length=2 * min(MAX_TOKENS, budget),
+            max_length=2 * most,
             return_no_speech_prob=True,
         )[0]
-        tokens = spoken_tokens(
-            result.sequences_ids[0], len(samples) / RATE, self._end, self._first_timestamp
-        )
-        return tokens, float(result.no_speech_prob)
+        return result.sequences_ids[0], float(result.no_speech_prob)
 
-    def _features(self, samples: NDArray[np.float32], padded: int) -> Any:
+    def _is_loop(self, sequence: Sequence[int], seconds: float) -> bool:
+        if self._said_once(sequence):
+            return True
+        tokens = spoken_tokens(sequence, seconds, self._end, self._first_timestamp)
+        return looks_looped(tokens, self._text(tokens), seconds)
+
+    def _spoken(self, sequence: Sequence[int], seconds: float) -> list[int]:
+        return self._said_once(sequence) or spoken_tokens(
+            sequence, seconds, self._end, self._first_timestamp
+        )
+
+    def _said_once(self, sequence: Sequence[int]) -> list[int]:
+        """The first segment, if that is all there is and the decoder says it over and over.
+
+        It gives itself away by a time in which nobody could have said so much.
+        """
+        first, *others = segments(sequence, self._end, self._first_timestamp)
+        if not others or not repeats_segment(first.tokens, others[0].tokens):
+            return []
+        words = len(self._text(first.tokens).split())
+        return first.tokens if words > MAX_WORDS_PER_S * first.seconds else []
+
+    def _encoded(self, samples: NDArray[np.float32], padded: int) -> Any:
         features = log_mel(np.pad(samples, (0, padded - len(samples))))
         # The encoder halves the frames, so an odd one cannot be placed.
         features = np.ascontiguousarray(features[np.newaxis, :, : padded // 320 * 2])
-        return self._storage_view.from_array(features)
+        return self._model.encode(self._storage_view.from_array(features))
 
     def _text(self, tokens: Sequence[int]) -> str:
         text: str = self._tokenizer.decode(list(tokens))
         return text.strip()
+
+
+class Segment(NamedTuple):
+    """Tokens of text between two timestamps, and the time between these."""
+
+    tokens: list[int]
+    seconds: float
+
+
+def segments(sequence: Sequence[int], end: int, first_timestamp: int) -> list[Segment]:
+    """The segments of a decoded sequence in order, the last as long as there is no end to it."""
+    found = []
+    tokens: list[int] = []
+    start = 0
+    for token in sequence:
+        if token < end:
+            tokens.append(token)
+        elif token >= first_timestamp:
+            if tokens:
+                found.append(Segment(tokens, (token - start) * TIMESTAMP_S))
+            tokens, start = [], token
+    return [*found, Segment(tokens, math.inf)]
+
+
+def repeats_segment(segment: Sequence[int], following: Sequence[int]) -> bool:
+    """Tell whether what follows a segment is the segment, or as much of it as tells."""
+    least = min(len(segment), LEAST_REPEATED_TOKENS)
+    return least <= len(following) and [*segment[: len(following)]] == [*following]
+
+
+def most_tokens(seconds: float, spare_s: float) -> int:
+    """More than anyone says in audio of this length."""
+    return min(MAX_TOKENS, int(TOKENS_PER_S * (spare_s + seconds)))
 
 
 def spoken_tokens(
