@@ -26,6 +26,7 @@ pytestmark = pytest.mark.e2e
 
 FILES = sorted((Path(__file__).parents[1] / "conversations").glob("*.jsonl"))
 MODEL = "omniduplex/echo"
+WAIT_S = 60.0
 # Which deployment of echo a recording was made with, by its model's name, and how exactly it can
 # go again: where an answer is cut depends on how quick the machine is.
 DEPLOYMENTS = {MODEL: None, "paced_echo": "paced_echo.yaml"}
@@ -49,7 +50,7 @@ def omnis() -> Iterator[dict[str, DuplexOmni]]:
 
 def play(recorded: Conversation, base: str, speed: float = 20.0) -> Replayed:
     url = base.replace("http", "ws", 1)
-    return asyncio.run(replay(recorded, url, MonotonicClock(), speed=speed))
+    return asyncio.run(replay(recorded, url, MonotonicClock(), speed=speed, wait_s=WAIT_S))
 
 
 def clients_side(conversation: Conversation) -> list[Entry]:

@@ -38,13 +38,23 @@ def open_when_free(base: str) -> None:
                 return
 
 
-def test_b43_the_grace_ends_and_frees_the_slot_without_an_idle_limit() -> None:
-    # The grace leaves a busy machine the time for the one resume before it.
-    limits = {"idle_ttl_s": None, "disconnect_grace_s": 3.0, "reaper_interval_s": 0.01}
-    with served(max_sessions=1, **limits) as base:
+def resumed_once(base: str) -> SurvivingClient:
+    """A client that came back within the grace, however often a busy machine takes longer."""
+    while True:
         client = SurvivingClient(base)
         client.open()
-        client.resume()
+        try:
+            client.resume()
+        except Refused:
+            client.abandon()
+        else:
+            return client
+
+
+def test_b43_the_grace_ends_and_frees_the_slot_without_an_idle_limit() -> None:
+    limits = {"idle_ttl_s": None, "disconnect_grace_s": 1.0, "reaper_interval_s": 0.01}
+    with served(max_sessions=1, **limits) as base:
+        client = resumed_once(base)
         client.abandon()
         open_when_free(base)
         with pytest.raises(Refused) as refused:
