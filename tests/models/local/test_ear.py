@@ -1,17 +1,15 @@
-from collections.abc import Callable, Sequence
+"""Turns as an ear hears them: begun, drafted, judged, ended."""
 
 import hypothesis
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.models.local.ear_driver import MANUAL, SEMANTIC, SERVER, Driver, Span
 from tests.models.local.speech import told_of_words
 
 from omniduplex.models.local import messages
 from omniduplex.models.local.messages import (
-    CommitHeard,
     EarSettings,
-    Heard,
     KeptListening,
     SpeechBegan,
     SpeechWentOn,
@@ -19,99 +17,7 @@ from omniduplex.models.local.messages import (
     TurnEnded,
 )
 from omniduplex.models.local.stages import ear
-from omniduplex.models.local.stages.ear import FRAME_MS, PAUSE_MS, SAMPLES_PER_MS, SETTLE_MS, Ear
-from omniduplex.models.local.stages.turns import Action, Classify, Drop, Judge, Recognise, Tell
-
-SERVER = EarSettings()
-SEMANTIC = EarSettings(hold_ms=992, complete_hold_ms=320)
-MANUAL = EarSettings(finds_turns=False)
-
-Span = tuple[int, int]
-
-
-def audio(start_ms: int, stop_ms: int) -> bytes:
-    """PCM in which every sample is the ms at which it is heard."""
-    ms = np.arange(start_ms, stop_ms) % 32768
-    return np.repeat(ms, SAMPLES_PER_MS).astype(np.int16).tobytes()
-
-
-def span(pcm: bytes) -> Span:
-    """The ms in which this audio was heard."""
-    samples = np.frombuffer(pcm, np.int16)
-    return (int(samples[0]), int(samples[-1]) + 1) if len(samples) else (0, 0)
-
-
-class Driver:
-    """An ear that hears speech in the given spans of ms, and what it told and asked for."""
-
-    def __init__(self, *speech: Span, settings: EarSettings = SERVER) -> None:
-        self.ear = Ear(settings)
-        self.speech = speech
-        self.now_ms = 0
-        self.told: list[Tell] = []
-        self.recognitions: dict[int, Span] = {}
-        self.judgements: dict[int, Span] = {}
-        self.glimpses: dict[int, Span] = {}
-        self.classified: dict[int, tuple[int, bytes]] = {}
-        self.dropped: list[int] = []
-        self.answer: Callable[[Span], str] | None = None
-        self._frames = 0
-
-    def hear(self, ms: int, slices: Sequence[int] = ()) -> None:
-        """Hear that much more audio, in appends that end after these many ms."""
-        stop = self.now_ms + ms
-        for end in (*(self.now_ms + cut for cut in sorted(slices) if 0 < cut < ms), stop):
-            self.ear.append(audio(self.now_ms, end))
-            self.now_ms = end
-            while self.ear.next_frame() is not None:
-                at = self._frames * FRAME_MS
-                self._frames += 1
-                spoken = any(start <= at < end for start, end in self.speech)
-                self.do(self.ear.push(0.9 if spoken else 0.05, arrived=self.now_ms / 1000))
-
-    def do(self, actions: Sequence[Action]) -> None:
-        for action in actions:
-            match action:
-                case Tell():
-                    self.told.append(action)
-                case Recognise(job, pcm, early=True):
-                    self.glimpses[job] = span(pcm)
-                case Recognise(job, pcm):
-                    self.recognitions[job] = span(pcm)
-                case Classify(job, pcm, frames):
-                    self.classified[job] = (frames, pcm)
-                case Judge(job, pcm):
-                    self.judgements[job] = span(pcm)
-                case Drop(job):
-                    self.dropped.append(job)
-                    self.recognitions.pop(job, None)
-                    self.judgements.pop(job, None)
-                    self.glimpses.pop(job, None)
-                    self.classified.pop(job, None)
-        if self.answer and self.recognitions:
-            job, heard = self.recognitions.popitem()
-            self.do(self.ear.recognised(job, self.answer(heard), 0.2))
-
-    def recognise(self, words: str) -> Span:
-        """Give the oldest recognition that is asked for its words; return what it heard."""
-        job = min(self.recognitions)
-        heard = self.recognitions.pop(job)
-        self.do(self.ear.recognised(job, words, 0.2))
-        return heard
-
-    def judge(self, probability: float) -> Span:
-        job = min(self.judgements)
-        self.ear.judged(job, probability, 0.05)
-        return self.judgements.pop(job)
-
-    @property
-    def events(self) -> list[Heard]:
-        """What was told, without the units of mere listening and without how it sounded."""
-        return [
-            told_of_words(tell.heard)
-            for tell in self.told
-            if not isinstance(tell.heard, KeptListening)
-        ]
+from omniduplex.models.local.stages.ear import FRAME_MS, PAUSE_MS, SETTLE_MS
 
 
 def test_a_turn_begins_pauses_and_ends_with_the_drafts_words() -> None:
@@ -333,147 +239,6 @@ def test_listening_is_decided_once_a_second_while_no_turn_is_open() -> None:
     ]
 
 
-def test_a_manual_ear_only_keeps_until_the_commit() -> None:
-    driver = Driver((1024, 2048), settings=MANUAL)
-    driver.hear(5000)
-    assert driver.told == []
-    assert driver.recognitions == {}
-
-    driver.do(driver.ear.commit("item_1"))
-    assert driver.recognise("hello") == (524, 2548)  # half a second around the speech
-    assert driver.events == [CommitHeard("item_1", "hello", 5.0)]
-
-
-def test_a_commit_takes_audio_up_to_its_last_sample_and_leaves_none() -> None:
-    driver = Driver((0, 1000), (1010, 2000), settings=MANUAL)
-    driver.hear(1010)
-    driver.do(driver.ear.commit("item_1"))
-    driver.hear(1000)
-    driver.do(driver.ear.commit("item_2"))
-
-    assert driver.recognise("one") == (0, 1010)
-    assert driver.recognise("two") == (1010, 2010)
-    assert driver.events == [CommitHeard("item_1", "one", 1.01), CommitHeard("item_2", "two", 1.0)]
-
-
-def test_a_commit_of_silence_has_no_words_and_costs_no_recognition() -> None:
-    driver = Driver(settings=MANUAL)
-    driver.hear(3000)
-    driver.do(driver.ear.commit("item_1"))
-    assert driver.events == [CommitHeard("item_1", "", 3.0)]
-    assert driver.recognitions == {}
-
-
-def test_silence_after_a_commit_is_not_heard_as_its_speech_again() -> None:
-    driver = Driver((0, 992), settings=MANUAL)
-    driver.answer = lambda _: "words"
-    driver.hear(1024)
-    driver.do(driver.ear.commit("item_1"))
-    driver.hear(1024)
-    driver.do(driver.ear.commit("item_2"))
-    assert driver.events == [
-        CommitHeard("item_1", "words", 1.024),
-        CommitHeard("item_2", "", 1.024),
-    ]
-
-
-def test_a_commit_ends_an_open_turn_and_the_clock_runs_on() -> None:
-    driver = Driver((1024, 2048), (4064, 5056))
-    driver.hear(1800)
-    driver.do(driver.ear.commit("item_1"))
-    assert driver.recognise("cut short") == (524, 1800)
-
-    driver.answer = lambda _: "next"
-    driver.hear(5000)
-    assert driver.events[:2] == [SpeechBegan(724), CommitHeard("item_1", "cut short", 1.8)]
-    assert driver.events[-2:] == [TurnDrafted("next"), TurnEnded(5568, "next")]
-
-
-def test_a_commit_in_a_pause_uses_the_drafts_words() -> None:
-    driver = Driver((1024, 2048))
-    driver.hear(2208)
-    driver.recognise("hello")
-    driver.hear(64)
-    driver.do(driver.ear.commit("item_1"))
-
-    assert driver.recognitions == {}
-    assert driver.events[-1] == CommitHeard("item_1", "hello", 2.272)
-
-
-def test_a_commit_after_a_draft_was_taken_back_hears_what_came_after_it() -> None:
-    driver = Driver((1024, 2048), (2304, 4000))
-    driver.hear(2208)
-    driver.recognise("set a timer")
-    driver.hear(800)
-    driver.do(driver.ear.commit("item_1"))
-    assert driver.recognise("set a timer for ten minutes") == (524, 3008)
-
-
-def test_clear_forgets_the_turn_and_keeps_the_clock() -> None:
-    driver = Driver((1024, 2048), (3072, 4064))
-    driver.hear(2208)
-    (job,) = driver.recognitions
-    driver.do(driver.ear.clear())
-    assert driver.dropped == [job]
-
-    driver.answer = lambda heard: f"{heard}"
-    driver.hear(4000)
-    assert driver.events == [
-        SpeechBegan(724),
-        SpeechBegan(2772),
-        TurnDrafted("(2572, 4160)"),
-        TurnEnded(4576, "(2572, 4160)"),
-    ]
-
-
-def test_audio_before_a_clear_is_in_no_turn() -> None:
-    driver = Driver((1024, 2048))
-    driver.hear(1000)
-    driver.do(driver.ear.clear())
-    driver.answer = lambda heard: f"{heard}"
-    driver.hear(3000)
-    assert driver.events[-1] == TurnEnded(2560, "(1000, 2144)")
-
-
-def test_new_settings_count_from_the_end_of_the_open_turn_on() -> None:
-    driver = Driver((1024, 2048), (4064, 5056))
-    driver.answer = lambda _: "words"
-    driver.hear(1500)
-    driver.do(driver.ear.configure(EarSettings(hold_ms=992, prefix_padding_ms=0)))
-    driver.hear(5500)
-
-    starts_and_ends = [event for event in driver.events if not isinstance(event, TurnDrafted)]
-    assert starts_and_ends == [
-        SpeechBegan(724),
-        TurnEnded(2560, "words"),
-        SpeechBegan(4064),
-        TurnEnded(6048, "words"),
-    ]
-
-
-def test_a_client_that_takes_over_keeps_what_was_said() -> None:
-    driver = Driver((1024, 2048))
-    driver.hear(1500)
-    driver.do(driver.ear.configure(MANUAL))
-    driver.hear(2000)
-    driver.do(driver.ear.commit("item_1"))
-
-    start, stop = driver.recognise("all of it")
-    assert start <= 724
-    assert stop == 2548
-
-
-def test_settings_that_were_replaced_before_they_counted_never_do() -> None:
-    driver = Driver((1024, 2048), (4064, 5056), (7072, 8064))
-    driver.answer = lambda _: "words"
-    driver.hear(1500)
-    for settings in (EarSettings(hold_ms=992), MANUAL, SERVER):
-        driver.do(driver.ear.configure(settings))
-    driver.hear(8000)
-    ends = [event.audio_end_ms for event in driver.events if isinstance(event, TurnEnded)]
-    assert ends == [2560, 5568, 8576]
-
-
 def test_an_ear_keeps_only_the_newest_audio(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ear, "MAX_HELD_MS", 2048)
     for settings, last in ((MANUAL, 5024), (SERVER, 5024)):
@@ -481,15 +246,6 @@ def test_an_ear_keeps_only_the_newest_audio(monkeypatch: pytest.MonkeyPatch) -> 
         driver.hear(last)
         driver.do(driver.ear.commit("item_1"))
         assert driver.recognise("words") == (last - 2048, last)
-
-
-def test_the_same_settings_again_change_nothing() -> None:
-    driver = Driver((1024, 2048), settings=MANUAL)
-    driver.hear(1500)
-    assert driver.ear.configure(MANUAL) == []
-    driver.hear(1500)
-    driver.do(driver.ear.commit("item_1"))
-    assert driver.recognise("words") == (524, 2548)
 
 
 speech_spans = st.lists(

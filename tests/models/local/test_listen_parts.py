@@ -3,6 +3,7 @@
 import logging
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from omniduplex.models.local.stages.listen_parts import (
@@ -11,6 +12,17 @@ from omniduplex.models.local.stages.listen_parts import (
     RemoteLanguageModel,
     load_language_model,
 )
+
+
+def test_a_deploy_file_chooses_the_language_model() -> None:
+    options = msgspec.convert(
+        {"language_model": {"type": "remote", "base_url": "http://localhost/v1", "model": "m"}},
+        ListenOptions,
+    )
+    assert options.language_model == RemoteLanguageModel(base_url="http://localhost/v1", model="m")
+    assert msgspec.convert({}, ListenOptions).language_model == EmbeddedLanguageModel()
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"language_model": {"type": "remote"}}, ListenOptions)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.models.local.test_ear import SEMANTIC, Driver
+from tests.models.local.ear_driver import SEMANTIC, Driver
 
 from omniduplex.audio.pcm import SAMPLE_BYTES
 from omniduplex.models.local.messages import (
