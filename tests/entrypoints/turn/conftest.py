@@ -6,6 +6,7 @@ import msgspec
 import openai
 import pytest
 from tests.entrypoints.conftest import ServeApp
+from tests.entrypoints.turn.half_duplex import HalfDuplex
 
 from omniduplex.config.loader import load_pipeline
 from omniduplex.config.pipeline import PipelineConfig
@@ -35,3 +36,10 @@ def client(turn_base: str) -> Iterator[openai.OpenAI]:
     """The package as it is, of which only the address is ours."""
     with openai.OpenAI(base_url=f"{turn_base}/v1", api_key="any", max_retries=0) as client:
         yield client
+
+
+@pytest.fixture
+def talk() -> HalfDuplex:
+    talk = HalfDuplex()
+    talk.shown()
+    return talk

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
+from openai.types.realtime import RealtimeServerEvent
+from pydantic import TypeAdapter
 
-from omniduplex.engine.turns import AnswerRequest, TurnChunk
+from omniduplex.engine.turns import AnswerRequest, TurnChunk, TurnUsage
 from omniduplex.entrypoints.openai.turn_realtime.conversation import TurnConversation
 from omniduplex.entrypoints.openai.turn_realtime.effects import (
     Ask,
@@ -34,6 +36,18 @@ from omniduplex.protocol.duplex import (
 )
 
 Found = TypeVar("Found", bound=Effect)
+
+OFFICIAL: TypeAdapter[Any] = TypeAdapter(RealtimeServerEvent)
+RATE = 24_000
+DONE = TurnChunk(finish_reason="stop", usage=TurnUsage(input_tokens=3, output_tokens=2))
+
+
+def sound(ms: int) -> bytes:
+    return bytes(ms * RATE // 1000 * 2)
+
+
+def spoken(text: str, ms: int = 100, rate: int = RATE) -> TurnChunk:
+    return TurnChunk(text=text, pcm=bytes(ms * rate // 1000 * 2), sample_rate_hz=rate)
 
 
 class HalfDuplex:
