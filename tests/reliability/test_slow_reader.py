@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections import Counter
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -154,6 +155,9 @@ def ends_of(events: list[dict[str, Any]]) -> list[str]:
     return told
 
 
+FAILED = "response.done failed"
+
+
 def test_a_slow_reader_can_lose_the_response_alone(tmp_path: Path) -> None:
     with (
         served_echo(tmp_path, max_sessions=2, output_overflow="fail_response") as server,
@@ -169,5 +173,5 @@ def test_a_slow_reader_can_lose_the_response_alone(tmp_path: Path) -> None:
         converse(sleeper)
         leave(sleeper)
 
-    completed = ["response.done completed"] * (asked - 1)
-    assert told == [*completed, "error", "response.done failed"]
+    # What does not fit is audio of the last answer, or very rarely what comes before it.
+    assert Counter(told) == {"response.done completed": asked - 1, "error": 1, FAILED: 1}

@@ -18,8 +18,8 @@ from tests.engine.duplex.output_events import (
 
 from omniduplex.engine.duplex.output_buffer import (
     CLOSE_DETAILS_EXCEED_LIMIT,
-    MAX_CANCELLED_RESPONSES,
     MAX_CLOSURE_BYTES,
+    MAX_SILENCED_RESPONSES,
     RESERVE_BYTES,
     RESERVE_EVENTS,
     DuplexOutputBuffer,
@@ -227,11 +227,11 @@ def test_however_many_cancels_follow_the_held_audio_stays_undeliverable() -> Non
     held = take(buffer)
     buffer.cancel("held")
 
-    for number in range(3 * MAX_CANCELLED_RESPONSES):
+    for number in range(3 * MAX_SILENCED_RESPONSES):
         buffer.cancel(f"later_{number}")
 
     assert not buffer.deliverable(held)
-    recent = range(2 * MAX_CANCELLED_RESPONSES + 1, 3 * MAX_CANCELLED_RESPONSES)
+    recent = range(2 * MAX_SILENCED_RESPONSES + 1, 3 * MAX_SILENCED_RESPONSES)
     assert not any(buffer.deliverable(audio(f"later_{number}")) for number in recent)
     assert buffer.deliverable(audio("later_0"))
 

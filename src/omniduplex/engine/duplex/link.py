@@ -23,8 +23,8 @@ class DuplexSessionLink:
         self.output = DuplexOutputBuffer(
             max_bytes=limits.max_pending_output_bytes_per_session,
             max_events=limits.max_pending_output_events_per_session,
+            gives_up_answers=limits.output_overflow == "fail_response",
         )
-        self.fails_response_only = limits.output_overflow == "fail_response"
         self._max_input_bytes = limits.max_pending_input_bytes_per_session
         self._max_events = limits.max_pending_output_events_per_session
         self._sent = 0

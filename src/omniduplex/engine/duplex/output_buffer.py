@@ -10,6 +10,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import UNSET
 
+from omniduplex.engine.duplex.session.endings import BACKPRESSURE, failed_ending
 from omniduplex.protocol.duplex import (
     AudioDelta,
     DuplexEvent,
@@ -17,6 +18,8 @@ from omniduplex.protocol.duplex import (
     ResponseDone,
     SessionClosed,
     SessionExpired,
+    TextDelta,
+    TranscriptDelta,
 )
 
 # Errors and response endings may go this far beyond the limits (wire contract, section 10).
@@ -28,7 +31,7 @@ CLOSE_DETAILS_EXCEED_LIMIT = "close_details_exceed_output_limit"
 
 # Responses whose late audio is still refused. One is active at a time, so this is far more than
 # what can be under way; the response of the event held by the reader is never forgotten.
-MAX_CANCELLED_RESPONSES = 64
+MAX_SILENCED_RESPONSES = 64
 
 # As long as what the socket stamps on an event: a UUID in hex, and the largest exact JSON integer.
 _LONGEST_EVENT_ID = "event_" + "0" * 32
@@ -38,6 +41,9 @@ Closure = SessionClosed | SessionExpired
 # Tuples, not unions: isinstance is asked of every event, and takes half the time.
 _CLOSURES = (SessionClosed, SessionExpired)
 _RESERVE_USERS = (ErrorEvent, ResponseDone)
+# What an answer is made of, and nothing else: its endings have the words once more.
+_INCREMENTS = (AudioDelta, TranscriptDelta, TextDelta)
+_WHOLE = ("completed", "incomplete")
 
 _encode = msgspec.json.Encoder().encode
 _replace = msgspec.structs.replace
@@ -78,24 +84,37 @@ def fit_closure(event: Closure) -> Closure:
     )
 
 
+def _undelivered(done: ResponseDone) -> tuple[ResponseDone, int]:
+    """The ending of a response that was given up, and its size."""
+    if done.response.status in _WHOLE:
+        done = failed_ending(done, BACKPRESSURE)
+    return done, wire_size(done)
+
+
 class DuplexOutputBuffer:
     """Events of one session, in order, from one producer thread to one consumer on any loop.
 
     Bounded in JSON bytes and in events. The event last taken is the consumer's: it is outside of
     both limits, and must pass `deliverable` before it is written.
+
+    If it `gives_up_answers`, an event that does not fit takes the place of the newest answer that
+    was not read yet: of that only the endings remain, as those of a failure.
     """
 
-    def __init__(self, *, max_bytes: int, max_events: int) -> None:
+    def __init__(self, *, max_bytes: int, max_events: int, gives_up_answers: bool = False) -> None:
         self._max_bytes = max_bytes
         self._max_events = max_events
+        self._gives_up_answers = gives_up_answers
         self._lock = threading.Lock()
         self._queue: deque[tuple[DuplexEvent, int]] = deque()
         self._bytes = 0
         self._overflowed = False
         self._closure: Closure | None = None
         self._sealed = False  # closed or abandoned: whatever else is put is ignored
-        self._cancelled: dict[str, None] = {}  # a set in order of insertion
-        self._held_audio_of: str | None = None
+        # By response, in order of insertion: True if it was given up, not only its audio cancelled.
+        self._silenced: dict[str, bool] = {}
+        self._given_up: list[str] = []
+        self._held_part_of: str | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._eager: Callable[[], None] | None = None
         self._burst = False  # of the producer: the consumer is woken when it is over
@@ -119,7 +138,8 @@ class DuplexOutputBuffer:
         """Queue an event; False only if it is lost to an overflow, this one or an earlier one.
 
         A closure goes to its own slot. What nobody may or wants to hear any more (audio of a
-        cancelled response, anything after the closure or after the reader left) is ignored.
+        cancelled response, all of one that was given up but its endings, anything after the closure
+        or after the reader left) is ignored.
         """
         if isinstance(event, _CLOSURES):
             self.close(event)
@@ -131,13 +151,15 @@ class DuplexOutputBuffer:
             return False
         size = wire_size(event)
         with self._lock:
-            if self._sealed or self._is_cancelled_audio(event):
+            if self._sealed or self._is_unwanted(event):
                 return True
             if not self._has_room(size, may_use_reserve):
-                self._overflowed = True
-                return False
-            self._queue.append((event, size))
-            self._bytes += size
+                if not self._makes_room(event, size):
+                    self._overflowed = True
+                    return False
+                if self._is_unwanted(event):
+                    return True
+            self._append(event, size)
             waiter = None if self._burst else self._release_waiter()
         self._wake(waiter)
         return True
@@ -167,23 +189,17 @@ class DuplexOutputBuffer:
     def cancel(self, response_id: str) -> None:
         """Take back this response's audio: queued, held by the reader, or still to be put."""
         with self._lock:
-            self._cancelled[response_id] = None
-            if len(self._cancelled) > MAX_CANCELLED_RESPONSES:
-                held = self._held_audio_of
-                del self._cancelled[next(name for name in self._cancelled if name != held)]
-            self._queue = deque(
-                entry for entry in self._queue if not self._is_cancelled_audio(entry[0])
-            )
-            self._bytes = sum(size for _, size in self._queue)
+            self._silence(response_id, wholly=False)
 
-    def recover(self) -> None:
-        """Take ordinary events again: what did not fit was given up, and made room."""
-        self._overflowed = False
+    def take_given_up(self) -> list[str]:
+        """The responses that made room since the last call, unless they had been stopped before."""
+        given_up, self._given_up = self._given_up, []
+        return given_up
 
     def deliverable(self, event: DuplexEvent) -> bool:
         """Whether an event already taken may still be written; ask right before writing it."""
         with self._lock:
-            return not self._is_cancelled_audio(event)
+            return not self._is_unwanted(event)
 
     def listen(self, eager: Callable[[], None] | None) -> None:
         """Call this on the consumer's loop for events that come while `get` waits; None: nothing.
@@ -238,7 +254,7 @@ class DuplexOutputBuffer:
             self._bytes -= size
         else:
             event, self._closure = self._closure, None
-        self._held_audio_of = event.response_id if isinstance(event, AudioDelta) else None
+        self._held_part_of = event.response_id if isinstance(event, _INCREMENTS) else None
         return event
 
     def _has_room(self, size: int, may_use_reserve: bool) -> bool:
@@ -248,8 +264,56 @@ class DuplexOutputBuffer:
             max_events += RESERVE_EVENTS
         return self._bytes + size <= max_bytes and len(self._queue) < max_events
 
-    def _is_cancelled_audio(self, event: DuplexEvent) -> bool:
-        return isinstance(event, AudioDelta) and event.response_id in self._cancelled
+    def _append(self, event: DuplexEvent, size: int) -> None:
+        if isinstance(event, ResponseDone) and self._silenced.get(event.response_id):
+            event, size = _undelivered(event)
+        self._queue.append((event, size))
+        self._bytes += size
+
+    def _makes_room(self, event: DuplexEvent, size: int) -> bool:
+        """Give up unread answers, the newest first, until an event has room or is unwanted."""
+        if not self._gives_up_answers:
+            return False
+        if isinstance(event, _INCREMENTS):
+            self._give_up(event.response_id)
+            return True
+        may_use_reserve = isinstance(event, _RESERVE_USERS)
+        while not self._has_room(size, may_use_reserve):
+            unread = (e.response_id for e, _ in reversed(self._queue) if isinstance(e, _INCREMENTS))
+            newest = next(unread, None)
+            if newest is None:
+                return False
+            self._give_up(newest)
+        return True
+
+    def _give_up(self, response_id: str) -> None:
+        if not self._was_stopped(response_id):
+            self._given_up.append(response_id)
+        self._silence(response_id, wholly=True)
+
+    def _was_stopped(self, response_id: str) -> bool:
+        """Whether an ending is queued that needs no change: its response was not whole anyway."""
+        return any(
+            isinstance(event, ResponseDone)
+            and event.response_id == response_id
+            and event.response.status not in _WHOLE
+            for event, _ in self._queue
+        )
+
+    def _silence(self, response_id: str, *, wholly: bool) -> None:
+        self._silenced[response_id] = wholly or self._silenced.get(response_id, False)
+        if len(self._silenced) > MAX_SILENCED_RESPONSES:
+            kept = (self._held_part_of, response_id)
+            del self._silenced[next(name for name in self._silenced if name not in kept)]
+        queue, self._queue, self._bytes = self._queue, deque(), 0
+        for event, size in queue:
+            if not self._is_unwanted(event):
+                self._append(event, size)
+
+    def _is_unwanted(self, event: DuplexEvent) -> bool:
+        if isinstance(event, AudioDelta):
+            return event.response_id in self._silenced
+        return isinstance(event, _INCREMENTS) and self._silenced.get(event.response_id, False)
 
     def _release_waiter(self) -> asyncio.Future[None] | None:
         waiter, self._waiter = self._waiter, None

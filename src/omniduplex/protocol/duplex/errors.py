@@ -122,7 +122,9 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     "playback_item_not_found": _invalid("There is no such answer in the conversation."),
     "playback_ack_too_late": _invalid("The conversation has gone on; its history is settled."),
     # the server's own faults
-    "output_backpressure": _rate("The client read too slowly; the session closes."),
+    "output_backpressure": _rate(
+        "The client read too slowly; it loses what was said, or its session."
+    ),
     "runtime_append_failed": _server("The model did not take the audio."),
     "runtime_append_task_failed": _server("The work of handing audio to the model failed."),
     "runtime_signal_failed": _server("The model did not take a signal."),

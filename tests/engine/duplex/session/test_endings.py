@@ -9,6 +9,7 @@ from omniduplex.engine.duplex.contracts import Abort
 from omniduplex.engine.duplex.model_events import UserSpeechStarted
 from omniduplex.engine.duplex.session.effects import DropQueuedAudio, Ended
 from omniduplex.engine.duplex.session.inputs import (
+    AnswersGivenUp,
     AudioReady,
     CloseRequest,
     OutputOverflow,
@@ -178,9 +179,15 @@ def test_an_answer_the_reader_never_heard_of_does_not_end_either(driver: Session
     assert kinds(driver.log[shown:]) == ["ErrorEvent", "SessionClosed"]
 
 
-def test_a_session_that_is_spared_answers_the_next_turn(driver: SessionDriver) -> None:
+def test_an_answer_that_was_given_up_fails_and_the_next_turn_is_answered(
+    driver: SessionDriver,
+) -> None:
     speaking(driver)
-    driver.feed(OutputOverflow(spares_session=True))
+    driver.feed(AnswersGivenUp(("resp_1",)))
+    names = driver.kinds()
+    assert names[0] == "ErrorEvent"
+    assert names[-2:] == ["ResponseDone", "RateLimitsUpdated"]
+    assert driver.error().code == "output_backpressure"
     assert driver.last(ResponseDone).response.status == "failed"
     assert driver.aborted == ["answer_1"]
     driver.model_audio(100, "late", key="answer_1")
@@ -191,9 +198,29 @@ def test_a_session_that_is_spared_answers_the_next_turn(driver: SessionDriver) -
     assert driver.last(ResponseDone).response.status == "completed"
 
 
-def test_there_is_no_session_to_spare_when_no_answer_was_to_blame(driver: SessionDriver) -> None:
-    driver.feed(OutputOverflow(spares_session=True))
-    assert driver.session.closed
+def test_a_whole_answer_that_was_given_up_was_never_said(driver: SessionDriver) -> None:
+    speaking(driver)
+    driver.model_ends()
+    driver.events()
+    driver.feed(AnswersGivenUp(("resp_1",)))
+
+    assert driver.kinds() == ["ErrorEvent"]
+    driver.user_turn("Again")
+    assert driver.said == [("user", "Hi"), ("user", "Again")]
+    assert driver.open_responses == ["resp_2"]
+
+
+def test_an_answer_that_goes_on_is_not_stopped_for_one_that_was_given_up(
+    driver: SessionDriver,
+) -> None:
+    speaking(driver)
+    driver.model_ends()
+    driver.passes(1000)
+    driver.user_turn("Again")
+    driver.feed(AnswersGivenUp(("resp_1",)))
+
+    assert driver.open_responses == ["resp_2"]
+    assert driver.aborted == []
 
 
 def test_a_model_that_cannot_go_on_ends_its_session_with_a_reason(

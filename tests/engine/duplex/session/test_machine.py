@@ -27,7 +27,12 @@ from tests.engine.duplex.session.driver import (
 from tests.engine.duplex.session.prompt_truth import PromptTruth
 from tests.engine.duplex.session.scripted_model import ClockedPlugin
 
-from omniduplex.engine.duplex.session.inputs import CloseRequest, OutputOverflow, StageLost
+from omniduplex.engine.duplex.session.inputs import (
+    AnswersGivenUp,
+    CloseRequest,
+    OutputOverflow,
+    StageLost,
+)
 from omniduplex.protocol.duplex import (
     AckPlayback,
     BargeIn,
@@ -45,6 +50,7 @@ from omniduplex.protocol.duplex import (
     Heartbeat,
     InputCommit,
     ItemInput,
+    ResponseCreated,
     ResponseOptions,
     RetrieveItem,
     SessionPatch,
@@ -254,6 +260,13 @@ class SessionMachine(RuleBasedStateMachine):
     def something_stale_comes(self, ms: float, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(self.driver.model.keys[:-1]))
         self.driver.model_audio(ms, "stale", key=key)
+
+    @rule(data=st.data())
+    def the_client_reads_too_slowly(self, data: st.DataObject) -> None:
+        """Any answer may be given up: the one being made, or one that ended unread."""
+        known = [event.response_id for event in self.driver.of(ResponseCreated)]
+        if known:
+            self.driver.feed(AnswersGivenUp((data.draw(st.sampled_from(known)),)))
 
     # -- the end ----------------------------------------------------------------------------
 

@@ -12,7 +12,12 @@ from tests.engine.duplex.session.scripted_model import ScriptedPlugin
 from tests.engine.duplex.session.scripted_turns import ScriptedTurns
 
 from omniduplex.engine.duplex.session.effects import DropQueuedAudio
-from omniduplex.engine.duplex.session.inputs import CloseRequest, OutputOverflow, StageLost
+from omniduplex.engine.duplex.session.inputs import (
+    AnswersGivenUp,
+    CloseRequest,
+    OutputOverflow,
+    StageLost,
+)
 from omniduplex.engine.messages import AbortTurn
 from omniduplex.engine.turns import TurnChunk, TurnFailure, TurnMessage, TurnToolCall, TurnUsage
 from omniduplex.protocol.duplex import (
@@ -464,10 +469,21 @@ def test_a_session_with_something_under_way_is_not_idle(driver: SessionDriver) -
     assert driver.session.next_look_at is None
 
 
-def test_a_slow_reader_that_is_spared_loses_all_responses(driver: SessionDriver) -> None:
+def test_a_slow_reader_loses_the_response_that_it_does_not_read(driver: SessionDriver) -> None:
+    driver.user_turn("Hi")
+    unread, _ = driver.asks_beside(), driver.asks_beside()
+    driver.feed(AnswersGivenUp(("resp_2",)))
+
+    assert endings(driver) == {"resp_2": "failed"}
+    stopped = [effect.turn_id for effect in driver.effects if isinstance(effect, AbortTurn)]
+    assert stopped == [unread]
+    assert driver.open_responses == ["resp_1", "resp_3"]
+
+
+def test_a_slow_reader_that_loses_its_session_loses_all_responses(driver: SessionDriver) -> None:
     driver.user_turn("Hi")
     heard_of, unheard_of = driver.asks_beside(), driver.asks_beside()
-    driver.feed(OutputOverflow(spares_session=True, unannounced=frozenset({"resp_3"})))
+    driver.feed(OutputOverflow(unannounced=frozenset({"resp_3"})))
 
     assert endings(driver) == {"resp_1": "failed", "resp_2": "failed"}
     stopped = [effect.turn_id for effect in driver.effects if isinstance(effect, AbortTurn)]

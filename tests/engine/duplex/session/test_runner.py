@@ -34,6 +34,7 @@ from omniduplex.protocol.duplex import (
     ClearInput,
     CloseSession,
     Commit,
+    DuplexEvent,
     DuplexSessionConfig,
     ErrorEvent,
     Heartbeat,
@@ -59,6 +60,7 @@ class Shell:
         *,
         model: ScriptedModel | None = None,
         refuses: Set[str] = frozenset(),
+        limits: DuplexSessionRuntimeConfig = LIMITS,
     ) -> None:
         plugin = ScriptedPlugin(model=model)
         self.model = plugin.model
@@ -66,7 +68,7 @@ class Shell:
         self.clock = FakeClock()
         self.port.refuses |= refuses
         self.executor = HandExecutor()
-        self.link = DuplexSessionLink("s1", LIMITS)
+        self.link = DuplexSessionLink("s1", limits)
         self.ended: list[str] = []
         numbers = iter(range(1, 1000))
         core = SessionCore(
@@ -76,7 +78,7 @@ class Shell:
             plugin=plugin,
             model=self.model,
             new_id=lambda prefix: f"{prefix}_{next(numbers)}",
-            limits=LIMITS,
+            limits=limits,
             opened_at=0.0,
         )
         self.runner = DuplexSessionRunner(
@@ -224,6 +226,108 @@ def test_a_reader_that_keeps_up_loses_nothing() -> None:
         shell.audio()
         assert kinds(read(shell.link)) == ["AudioDelta", "TranscriptDelta"]
     assert shell.ended == []
+
+
+# Readers that are too slow, where that costs them answers alone
+
+
+def forgiving(max_events: int) -> Shell:
+    """A session of which all events were read."""
+    limits = DuplexSessionRuntimeConfig(
+        max_pending_output_events_per_session=max_events, output_overflow="fail_response"
+    )
+    shell = Shell(limits=limits)
+    read(shell.link)
+    return shell
+
+
+def answer(shell: Shell, words: str, pieces: int = 10) -> None:
+    shell.model_says(UserTurnEnded(100, words))
+    for _ in range(pieces):
+        shell.audio()
+    shell.model_says(ResponseEnded(shell.model.keys[-1]))
+
+
+# What has to be told of an answer even if nobody hears it, and of what is no answer.
+ESSENTIAL = (
+    "ItemAdded",
+    "ItemDone",
+    "InputCommitted",
+    "ResponseCreated",
+    "OutputItemAdded",
+    "OutputItemDone",
+    "ResponseDone",
+    "RateLimitsUpdated",
+    "HeartbeatAck",
+)
+
+
+def essential(events: list[DuplexEvent]) -> list[str]:
+    return [name for name in kinds(events) if name in ESSENTIAL]
+
+
+def statuses(events: list[DuplexEvent]) -> list[str]:
+    return [event.response.status for event in events if isinstance(event, ResponseDone)]
+
+
+@pytest.mark.parametrize("max_events", range(45, 70))
+def test_a_slow_reader_misses_pieces_of_answers_and_nothing_else(max_events: int) -> None:
+    """Two turns and their answers are some 40 events and 40 pieces."""
+    told = []
+    for shell in (forgiving(1000), forgiving(max_events)):
+        answer(shell, "Hi")
+        shell.runner.post(Heartbeat())
+        answer(shell, "Again")
+        told.append(read(shell.link))
+    whole, missed = told
+
+    assert shell.ended == []
+    assert essential(missed) == essential(whole)
+    assert statuses(missed)[-1] == "failed"
+    assert kinds(missed).count("ErrorEvent") == statuses(missed).count("failed")
+
+
+def test_an_unread_answer_makes_room_when_none_is_under_way() -> None:
+    shell = forgiving(60)
+    answer(shell, "Hi")
+    for _ in range(35):
+        shell.runner.post(Heartbeat())
+    events = read(shell.link)
+
+    assert shell.ended == []
+    assert statuses(events) == ["failed"]
+    assert kinds(events).count("HeartbeatAck") == 35
+    assert kinds(events).count("ErrorEvent") == 1
+    assert not any(isinstance(event, AudioDelta) for event in events)
+    answer(shell, "Again")
+    assert [message.text for message in shell.model.prompts[-1].messages] == ["Hi", "Again"]
+    assert statuses(read(shell.link)) == ["completed"]
+
+
+def test_an_answer_under_way_is_stopped_when_nobody_reads_it() -> None:
+    shell = forgiving(40)
+    shell.model_says(UserTurnEnded(100, "Hi"))
+    for _ in range(40):
+        shell.audio()
+    events = read(shell.link)
+
+    assert shell.ended == []
+    assert statuses(events) == ["failed"]
+    assert shell.model.keys[-1] in shell.port.aborted
+    answer(shell, "Again")
+    assert statuses(read(shell.link)) == ["completed"]
+
+
+def test_what_is_no_answer_and_does_not_fit_ends_the_session_all_the_same() -> None:
+    shell = forgiving(40)
+    answer(shell, "Hi", pieces=2)
+    for _ in range(40):
+        shell.runner.post(Heartbeat())
+    events = read(shell.link)
+
+    assert shell.ended == ["output_backpressure"]
+    assert kinds(events)[-2:] == ["ErrorEvent", "SessionClosed"]
+    assert statuses(events) == ["failed"]
 
 
 # Failures

@@ -23,8 +23,10 @@ from omniduplex.engine.duplex.session.continuation import Continuation
 from omniduplex.engine.duplex.session.conversation import Conversation
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.effects import Effect, Ended
+from omniduplex.engine.duplex.session.endings import BACKPRESSURE
 from omniduplex.engine.duplex.session.input_lane import InputLane
 from omniduplex.engine.duplex.session.inputs import (
+    AnswersGivenUp,
     AudioReady,
     CloseRequest,
     OutputOverflow,
@@ -80,6 +82,7 @@ from omniduplex.protocol.duplex import (
     resolve_signal,
 )
 
+TOO_SLOW = "the client reads its events too slowly"
 SIGNALLED_STATES: dict[str, TurnState] = {
     "user_started": "user_speaking",
     "user_committed": "user_committed",
@@ -200,8 +203,8 @@ class DuplexEngineSession:
                 self._tick()
             case TimerFired():
                 self._timers.fired()
-            case OutputOverflow():
-                self._output_overflowed(item)
+            case OutputOverflow() | AnswersGivenUp():
+                self._read_too_slowly(item)
             case _:
                 self._command(item)
                 self._release()
@@ -353,19 +356,21 @@ class DuplexEngineSession:
                 SessionExpiring(session_id=self.session_id, reason=reason, time_left_ms=left_ms)
             )
 
-    def _output_overflowed(self, overflow: OutputOverflow) -> None:
-        """A reader that is too slow loses its response, then its session (section 10)."""
-        code, active = "output_backpressure", self._output.active
-        lost_response = self._busy or bool(overflow.endings)
-        self._core.emit_error(DuplexError(code, "the client reads its events too slowly"))
-        for ending in overflow.endings:
+    def _read_too_slowly(self, lost: OutputOverflow | AnswersGivenUp) -> None:
+        """A slow reader loses its responses, and its session if that is not enough (section 10)."""
+        self._core.emit_error(DuplexError(BACKPRESSURE, TOO_SLOW))
+        if isinstance(lost, AnswersGivenUp):
+            for response_id in lost.response_ids:
+                self._output.lose(response_id, BACKPRESSURE)
+            return
+        for ending in lost.endings:
             self._output.playout.undo(ending)
+        active = self._output.active
         if active is not None:
-            announced = active.response_id not in overflow.unannounced
-            self._output.give_up(active, code, announced=announced)
-        self._output.beside.give_up(code, overflow.unannounced)
-        if not (overflow.spares_session and lost_response):
-            self._close(CloseRequest(reason=code))
+            announced = active.response_id not in lost.unannounced
+            self._output.give_up(active, BACKPRESSURE, announced=announced)
+        self._output.beside.give_up(BACKPRESSURE, lost.unannounced)
+        self._close(CloseRequest(reason=BACKPRESSURE))
 
     def _close(self, request: CloseRequest | CloseSession) -> None:
         """Stop everything; the closing event is the last one."""

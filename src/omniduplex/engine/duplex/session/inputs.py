@@ -56,13 +56,20 @@ class TimerFired(msgspec.Struct, frozen=True, gc=False):
 class OutputOverflow(msgspec.Struct, frozen=True, gc=False):
     """The client reads too slowly; `endings` of responses could not be queued.
 
-    `spares_session` says that the output has room again once the responses are gone. The client
-    never heard of `unannounced` responses, so that they need no ending.
+    The client never heard of `unannounced` responses, so that they need no ending.
     """
 
     endings: tuple[ResponseDone, ...] = ()
-    spares_session: bool = False
     unannounced: frozenset[str] = frozenset()
+
+
+class AnswersGivenUp(msgspec.Struct, frozen=True, gc=False):
+    """The client reads too slowly: what it has not read of these responses has made room.
+
+    Those that had ended have failed instead, where their endings are still to be read.
+    """
+
+    response_ids: tuple[str, ...]
 
 
 SessionInput = (
@@ -75,4 +82,5 @@ SessionInput = (
     | Tick
     | TimerFired
     | OutputOverflow
+    | AnswersGivenUp
 )

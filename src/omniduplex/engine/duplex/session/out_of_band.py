@@ -173,6 +173,13 @@ class OutOfBand:
             else:
                 self._stop(response, "failed", code)
 
+    def lose(self, response_id: str, code: str) -> bool:
+        """A response cannot be delivered; false if it is none of those under way."""
+        found = [one for one in self._responses.values() if one.response_id == response_id]
+        for response in found:
+            self._stop(response, "failed", code)
+        return bool(found)
+
     def close(self) -> None:
         """The session ends."""
         for response in tuple(self._responses.values()):

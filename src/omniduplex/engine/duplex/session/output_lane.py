@@ -288,6 +288,13 @@ class OutputLane:
         self._core.run(self._core.model.plan_cancel(self._core.fence, response.key))
         self.end_failed(response, code, announced=announced)
 
+    def lose(self, response_id: str, code: str) -> None:
+        """The client did not read a response: it fails, or has failed on its way there."""
+        if self.active is not None and self.active.response_id == response_id:
+            self.give_up(self.active, code, announced=True)
+        elif not self.beside.lose(response_id, code):
+            self.playout.forget(response_id)
+
     # -- stopping ---------------------------------------------------------------------------
 
     def cancel(self, reason: str, *, announce_clear: bool = False) -> bool:

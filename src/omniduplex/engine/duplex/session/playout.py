@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
-from msgspec import UnsetType
-
 from omniduplex.engine.conversation.history import answer_item_id
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.effects import DropQueuedAudio
-from omniduplex.engine.duplex.session.endings import failure_details
+from omniduplex.engine.duplex.session.endings import BACKPRESSURE, failed_ending
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.protocol.duplex import OutputCleared, ResponseDone
 
@@ -60,13 +57,7 @@ class Playout:
 
     def undo(self, ending: ResponseDone) -> None:
         """An ending that could not be queued becomes a failure with its identity and output."""
-        code = "output_backpressure"
-        details = failure_details(code)
-        response = msgspec.structs.replace(ending.response, status="failed", status_details=details)
-        if not isinstance(response.facts, UnsetType):
-            facts = msgspec.structs.replace(response.facts, committed=False, reason=code)
-            response = msgspec.structs.replace(response, facts=facts)
         self.silence(ending.response_id)
-        self._core.emit(ResponseDone(response_id=ending.response_id, response=response))
+        self._core.emit(failed_ending(ending, BACKPRESSURE))
         self._core.emit_rate_limits()
         self.forget(ending.response_id)

@@ -21,6 +21,7 @@ from omniduplex.engine.duplex.session.effects import (
 )
 from omniduplex.engine.duplex.session.engine_session import DuplexEngineSession
 from omniduplex.engine.duplex.session.inputs import (
+    AnswersGivenUp,
     AudioReady,
     CloseRequest,
     OutputOverflow,
@@ -120,6 +121,7 @@ class DuplexSessionRunner:
             with self._log_context():
                 effects = self._session.handle(item, self._clock())
             self._execute(effects)
+            self._note_given_up()
         except Exception:
             self._fail(item)
         heard_ms = self._session.heard_ms
@@ -183,7 +185,7 @@ class DuplexSessionRunner:
         return self._link.output.put(event) or before
 
     def _overflow(self, undone: list[Effect]) -> None:
-        """The client reads too slowly: its response fails, and by default its session.
+        """The client reads too slowly: its responses fail, and its session.
 
         Of the batch that did not fit, stage work is still done; an ending that was not queued yet
         becomes a failure with its identity and output preserved. A batch that ends the session
@@ -205,19 +207,16 @@ class DuplexSessionRunner:
                     continue  # lost
                 case _:
                     self._execute([effect])
-        lost = (*(done.response_id for done in endings), *self._session.responses_under_way)
-        spares_session = self._link.fails_response_only and bool(lost)
-        if spares_session:
-            for response_id in lost:
-                self._link.output.cancel(response_id)
-            self._link.output.recover()
         self._queue.appendleft(
-            OutputOverflow(
-                endings=tuple(endings),
-                spares_session=spares_session,
-                unannounced=frozenset(unannounced),
-            )
+            OutputOverflow(endings=tuple(endings), unannounced=frozenset(unannounced))
         )
+
+    def _note_given_up(self) -> None:
+        """The client reads too slowly, and by its deployment loses answers, not its session."""
+        given_up = self._link.output.take_given_up()
+        if given_up and not self._link.output.overflowed:
+            self._observer.overflowed()
+            self._queue.appendleft(AnswersGivenUp(tuple(given_up)))
 
     def _do_stage_work(self, work: StageWork) -> None:
         if isinstance(work, Abort):
