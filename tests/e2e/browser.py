@@ -18,15 +18,12 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from starlette.applications import Starlette
 from starlette.datastructures import URL
-from starlette.requests import Request
-from starlette.responses import FileResponse, Response
-from starlette.routing import Mount, Route, WebSocketRoute
-from starlette.staticfiles import StaticFiles
+from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from omniduplex.audio.wav import write_wav
-from omniduplex.entrypoints.openai.app import WEB
 from omniduplex.entrypoints.openai.server import bind, server_config
+from omniduplex.entrypoints.openai.talk_page import talk_page_routes
 
 # For one step of the page, on a machine that does much more than that.
 TIMEOUT_S = 60.0
@@ -126,8 +123,7 @@ class ScriptedServer:
         """What is told of the next session besides its id and its model."""
         self.app = Starlette(
             routes=(
-                Route("/", _index),
-                Mount("/static", StaticFiles(directory=WEB)),
+                *talk_page_routes(),
                 WebSocketRoute("/v1/realtime", self._serve),
             )
         )
@@ -226,10 +222,6 @@ class ScriptedServer:
             await socket.send_json({"type": "session.closed", "reason": "client_close"})
             await socket.close(1000, "client_close")
         return bool(event["type"] != "session.close")
-
-
-async def _index(_: Request) -> Response:
-    return FileResponse(WEB / "index.html")
 
 
 @contextmanager

@@ -46,6 +46,7 @@ BAD: dict[str, tuple[str | bytes, str, str | None]] = {
         "e1",
     ),
     "16 MB": (append(bytes(12 * 1024 * 1024)), "event_too_large", "e1"),
+    "16 MiB of sound": (append(bytes(16 * 1024 * 1024)), "event_too_large", "e1"),
     "16 MB of no JSON": ("x" * 16 * 1024 * 1024, "event_too_large", None),
 }
 

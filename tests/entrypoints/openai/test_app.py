@@ -80,3 +80,16 @@ def test_the_talk_page_and_what_it_loads_are_served(client: TestClient) -> None:
     assert loaded
     for path in loaded:
         assert client.get(path).status_code == 200, path
+
+
+def test_the_talk_page_runs_nothing_from_elsewhere_and_in_nobodys_frame(
+    client: TestClient,
+) -> None:
+    page = client.get("/")
+    policy = dict(
+        directive.split(" ", 1) for directive in page.headers["content-security-policy"].split("; ")
+    )
+    assert policy["default-src"] == "'self'"
+    assert policy["frame-ancestors"] == "'none'"
+    # What the policy would stop: a script, a style or a handler in the document itself.
+    assert re.findall(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=", page.text) == []

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -14,11 +15,12 @@ from tests.entrypoints.conftest import ServeApp
 from tests.entrypoints.fake_omni import MODEL, FakeOmni
 from tests.entrypoints.running import running
 from tests.entrypoints.talk import TIMEOUT_S, Talk
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.frames import CloseCode
 
 from omniduplex.entrypoints.duplex.serving import DuplexServing
 from omniduplex.entrypoints.openai.app import create_app
-from omniduplex.entrypoints.openai.server import TalkProtocol, bind
+from omniduplex.entrypoints.openai.server import MAX_FRAME_BYTES, TalkProtocol, bind
 
 pytestmark = pytest.mark.e2e
 
@@ -201,6 +203,19 @@ def test_text_that_is_not_utf8_ends_its_connection_with_a_line_in_the_log(
     told = [record for record in caplog.records if "UTF-8" in record.getMessage()]
     assert [(one.levelname, one.exc_info) for one in told] == [("INFO", None)]
     assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_a_frame_that_no_event_can_be_ends_its_connection_alone(base: str) -> None:
+    with Talk(base, "/v1/duplex?model=m") as other, Talk(base, "/v1/duplex?model=m") as talk:
+        other.until("session.updated")
+        talk.until("session.updated")
+        with suppress(ConnectionClosed):  # the server does not wait for the end of it
+            talk.socket.send("x" * (MAX_FRAME_BYTES + 1))
+        _, code, _ = talk.ends()
+        # A reset, for what was not read any more, may overtake the close frame.
+        assert code in (CloseCode.MESSAGE_TOO_BIG, CloseCode.ABNORMAL_CLOSURE)
+        other.send("session.heartbeat")
+        assert other.recv()["type"] == "session.heartbeat_ack"
 
 
 def test_a_character_may_be_cut_in_two_by_frames(base: str) -> None:

@@ -64,5 +64,5 @@ def test_every_code_has_a_meaning_of_its_own_in_one_sentence() -> None:
 
 
 def test_every_close_reason_fits_a_close_frame() -> None:
-    assert {ending.close_code for ending in ENDINGS} == {1000, 1001, 1008, 1011}
+    assert {ending.close_code for ending in ENDINGS} == {1000, 1001, 1007, 1008, 1009, 1011}
     assert all(len(ending.reason.encode()) <= 123 for ending in ENDINGS)

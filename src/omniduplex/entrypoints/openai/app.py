@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
-from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
-from starlette.staticfiles import StaticFiles
+from starlette.responses import Response
+from starlette.routing import Route, WebSocketRoute
 
 from omniduplex.entrypoints.async_omni import AsyncOmniBase
 from omniduplex.entrypoints.duplex.handshake import DUPLEX_PATH, REALTIME_PATH
@@ -28,12 +26,12 @@ from omniduplex.entrypoints.openai.guards import guards
 from omniduplex.entrypoints.openai.health import health_operations, health_routes
 from omniduplex.entrypoints.openai.models import MODEL_OPERATIONS, ModelCard, model_routes
 from omniduplex.entrypoints.openai.speech import SPEECH_PATH
+from omniduplex.entrypoints.openai.talk_page import talk_page_routes
 from omniduplex.entrypoints.openai.transcriptions import TRANSCRIPTIONS_PATH
 
 # Routes that OpenAI clients know; of them a duplex deployment serves chat completions at most.
 TURN_PATHS = (CHAT_PATH, SPEECH_PATH, TRANSCRIPTIONS_PATH)
 COUNTED = "active_sessions"
-WEB = Path(__file__).parent.parent / "web"
 
 
 def create_app(
@@ -75,7 +73,7 @@ def create_app(
             *(Route(path, _turn_only, methods=["GET", "POST"]) for path in TURN_PATHS),
             *health_routes(omni, serving, COUNTED, omni.active_session_count),
             *description_routes(model, operations, is_guarded=bool(api_key)),
-            *_page_routes(),
+            *talk_page_routes(),
         ),
         middleware=middleware,
         exception_handlers={HTTPException: on_http_exception},
@@ -88,10 +86,3 @@ def create_app(
 async def _turn_only(request: Request) -> Response:
     message = f"{request.url.path} is not available in duplex mode; connect to {REALTIME_PATH}."
     return error_response(404, message, "unsupported")
-
-
-def _page_routes() -> Sequence[BaseRoute]:
-    async def talk_page(_: Request) -> Response:
-        return FileResponse(WEB / "index.html")
-
-    return Route("/", talk_page), Mount("/static", StaticFiles(directory=WEB))

@@ -164,6 +164,7 @@ ENDINGS: tuple[Ending, ...] = (
     Ending(1007, "none", "The client sent text that is not UTF-8."),
     Ending(1008, "the error's code", "No session was opened or resumed; an `error` came first."),
     Ending(1008, "journal_gap", "A resume would have a gap (`session.resync_required`)."),
+    Ending(1009, "the sizes", "A frame is larger than the server takes (24 MiB)."),
     Ending(1011, "internal_error", "The connection's handler failed; an `error` came first."),
 )
 
