@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.contract.caller import LOOK_UP, Caller, one, types
+from tests.contract.caller import LOOK_UP, Caller, Event, one, types
 
 pytestmark = pytest.mark.e2e
 
@@ -210,6 +210,21 @@ def test_an_empty_turn_is_listened_on(duplex: Caller) -> None:
     facts = one(events, "input_audio_buffer.committed")["event"]
     assert (facts["empty"], facts["is_speech"], facts["no_response"]) == (True, False, True)
     assert events[-1]["response"]["metadata"]["reason"] == "silence_or_noise"
+
+
+def of_silence(events: list[Event]) -> list[Event]:
+    listens = [event for event in events if event["type"] == "response.listen"]
+    return [one for one in listens if one["response"]["metadata"]["reason"] == "silence_or_noise"]
+
+
+def test_silence_while_nothing_goes_on_is_told_once(duplex: Caller) -> None:
+    for _ in range(5):
+        duplex.says(0.1, hz=0)
+    (listen,) = of_silence(duplex.until_now())
+    assert "response_id" not in listen
+    assert (listen["response"]["status"], "id" in listen["response"]) == ("listening", False)
+    duplex.says(0.1, hz=0)
+    assert of_silence(duplex.until_now()) == []
 
 
 def test_a_stock_clients_turn_is_heard_and_answered(openai: Caller) -> None:

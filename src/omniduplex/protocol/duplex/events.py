@@ -210,7 +210,10 @@ class ListenResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListenDecision(RealtimeEvent, frozen=True, kw_only=True, tag="response.listen"):
-    """The model keeps listening; names a response only when it ends that one."""
+    """The model keeps listening; names a response only when it ends that one.
+
+    Silence while nothing goes on, where the client ends turns, is told once, not for each append.
+    """
 
     session_id: str
     epoch: int

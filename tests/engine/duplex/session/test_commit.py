@@ -303,6 +303,7 @@ def test_silence_is_committed_as_such_and_not_answered(
     by_hand: SessionDriver, pcm: bytes, verdict: bool | None
 ) -> None:
     by_hand.append(pcm=pcm)
+    by_hand.events()
     by_hand.commit(is_speech=verdict, response_create=True)
 
     assert by_hand.kinds() == [*ITEM, "ItemDone", "ListenDecision"]

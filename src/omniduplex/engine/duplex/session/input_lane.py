@@ -19,7 +19,7 @@ from omniduplex.engine.duplex.session.continuation import Continuation
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.input_audio import InputAudio
 from omniduplex.engine.duplex.session.inputs import AudioReady
-from omniduplex.engine.duplex.session.listening import tell_listening
+from omniduplex.engine.duplex.session.listening import IdleSilence, tell_listening
 from omniduplex.engine.duplex.session.open_turn import Given, OpenTurn
 from omniduplex.engine.duplex.session.output_lane import OutputLane
 from omniduplex.engine.duplex.session.overlap import Overlap
@@ -50,6 +50,7 @@ class InputLane:
         self._overlap = Overlap(core, output)
         self._appends = AppendOverlap(core, output)
         self.committed = CommittedTurns(core, output)
+        self._silence = IdleSilence(core)
         self._commits = ClientCommits(core, self._turn, self._appends, self.committed)
         output.on_over = self._answer_over
         self.heard_ms = 0.0
@@ -105,7 +106,18 @@ class InputLane:
         self.heard_ms += self._turn.length_ms(len(pcm))
         speech = is_speech(command, pcm, self._core.config.overlap_silence_rms)
         runs = self._turn.heard.started
+        if speech or not self._nothing_goes_on:
+            self._silence.over()
+        else:
+            self._silence.heard()
         self._give(self._appends.take(command, pcm, speech=speech, runs=runs))
+
+    @property
+    def _nothing_goes_on(self) -> bool:
+        """Whether a client that ends turns itself has begun none, and hears no answer."""
+        if self._core.config.decides_turns or self._turn.heard.speech:
+            return False
+        return self._core.turn_state == "idle" and not self._appends.in_progress
 
     def _give(self, given: Given) -> None:
         self._audio.free(given.free_bytes)
@@ -113,6 +125,7 @@ class InputLane:
 
     def _answer_over(self, completed: bool) -> None:
         """An answer ended: what was spoken over it is the next turn, or it is forgotten."""
+        self._silence.over()
         self._resolve(self._appends.answer_over(completed=completed))
 
     def settle(self) -> None:

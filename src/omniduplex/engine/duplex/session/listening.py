@@ -11,6 +11,27 @@ MODEL_LISTENS = {"model_listen": True, "continuation_limit": False}
 """Whose decision it was, where the contract says so."""
 
 
+class IdleSilence:
+    """Silence that a client sends while nothing goes on: each stretch of it is told once.
+
+    The contract (section 7.5) has an event for each append, which is a flood of them.
+    """
+
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
+        self._told = False
+
+    def heard(self) -> None:
+        """An append of it came."""
+        if not self._told:
+            self._told = True
+            tell_listening(self._core, "silence_or_noise")
+
+    def over(self) -> None:
+        """Something else came: silence after it is told again."""
+        self._told = False
+
+
 def tell_listening(core: SessionCore, reason: str, *, ends: str | None = None) -> None:
     """Tell that the model keeps listening, and why; and which response `ends` by that."""
     facts = ResponseFacts(
