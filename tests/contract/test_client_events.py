@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from tests.contract.caller import LOOK_UP, Caller, one, types
 
@@ -18,6 +21,14 @@ def test_an_update_is_a_merge_and_shows_the_whole_session(openai: Caller) -> Non
     openai.send("session.update", session={"instructions": "x", "max_output_tokens": 0})
     openai.until("error")
     assert openai.configure()["instructions"] == ""
+
+
+def test_keys_that_nobody_knows_are_neither_refused_nor_shown(any_dialect: Caller) -> None:
+    unknown = {"shade": "vermilion"}
+    audio = {"input": unknown, "output": {"format": {"type": "audio/pcm", **unknown}}, **unknown}
+    session = any_dialect.configure(instructions="Be brief.", audio=audio, **unknown)
+    assert session["instructions"] == "Be brief."
+    assert not {"shade", "vermilion"} & set(re.findall(r"\w+", json.dumps(session)))
 
 
 def test_the_session_is_the_ga_object(openai: Caller) -> None:
