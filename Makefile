@@ -48,9 +48,10 @@ bench: install-run assets ## latency, overhead, load and turn taking, as JSON in
 fuzz: install-fuzz ## every decoder for FUZZ_SECONDS (60), routes and events by the thousand
 	$(BIN)/python -m tests.fuzz.run
 
-soak: install-dev ## a thousand cuts and races, a flood, SOAK_SESSIONS (100) for SOAK_MINUTES (60)
+soak: install-dev ## a thousand cuts and races, dead stages, a flood, SOAK_SESSIONS (100) for SOAK_MINUTES (60)
 	mkdir -p out
-	FAULTS="$${FAULTS:-1000}" $(BIN)/python -m pytest tests/faults
+	FAULTS="$${FAULTS:-1000}" $(BIN)/python -m pytest tests/faults \
+		tests/reliability/test_stage_death.py tests/reliability/test_budgets.py
 	$(BIN)/omniduplex bench flood --json out/flood.json
 	$(BIN)/omniduplex bench soak --sessions "$${SOAK_SESSIONS:-100}" \
 		--minutes "$${SOAK_MINUTES:-60}" --json out/soak.json

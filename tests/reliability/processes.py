@@ -17,6 +17,12 @@ def resident_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * PAGE_BYTES
 
 
+def cpu_s(pid: int) -> float:
+    """The seconds of CPU that a process has used (proc(5), stat, fields 14 and 15)."""
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def open_files(pid: int) -> int:
     """File descriptors of a process."""
     return len(os.listdir(f"/proc/{pid}/fd"))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.e2e.server import Server
 from tests.entrypoints.talk import Talk
+from tests.faults.counts import IS_SOAK
 from tests.faults.test_cuts import tone
 from tests.reliability.conftest import NoteFigure
 from tests.reliability.served_echo import PATH, ask, leave, served_echo
@@ -19,7 +20,7 @@ from websockets.exceptions import ConnectionClosed
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
-SESSIONS = 20
+SESSIONS = 50 if IS_SOAK else 20
 # A busy machine may keep a healthy worker waiting, but not for so long.
 
 
