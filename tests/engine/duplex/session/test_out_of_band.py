@@ -430,8 +430,11 @@ def test_a_turn_that_fails_fails_it_alone(driver: SessionDriver) -> None:
     assert endings(driver)["resp_1"] == "completed"
 
 
-def test_sound_without_its_rate_fails_it_alone(driver: SessionDriver) -> None:
+@pytest.mark.parametrize("before", [0, 2])
+def test_sound_without_its_rate_fails_it_alone(driver: SessionDriver, before: int) -> None:
     turn = driver.asks_beside(output_modalities=("audio",))
+    for _ in range(before):
+        driver.turn_makes(turn, TurnChunk(pcm=bytes(480), sample_rate_hz=24_000))
     driver.turn_makes(turn, TurnChunk(pcm=bytes(480)))
     assert endings(driver) == {"resp_1": "failed"}
     assert driver.running == []

@@ -133,6 +133,8 @@ class OutOfBand:
             self._fail(response, broken)
 
     def _show(self, response: Response, chunk: TurnChunk) -> None:
+        if chunk.pcm and chunk.sample_rate_hz <= 0:
+            raise ValueError("the model made sound and did not say at which rate")
         if chunk.pcm or chunk.sample_rate_hz:
             rate_hz = chunk.sample_rate_hz
             response.add_audio(ResponseAudio(response.key, chunk.pcm, rate_hz, chunk.text))
