@@ -359,12 +359,15 @@ def test_a_client_that_does_not_read_does_not_hold_up_another(base: str, omni: F
     assert [event["server_event_seq"] for event in received] == list(range(3, 203))
 
 
-def test_the_close_code_says_when_the_server_goes_away() -> None:
+def test_the_close_code_says_when_the_server_goes_away_or_has_failed() -> None:
     closed = SessionClosed(session_id="s", epoch=0, reason="shutdown")
     expired = SessionExpired(session_id="s", reason="idle_timeout")
 
+    failed = SessionClosed(session_id="s", epoch=0, reason="internal_error")
+
     assert close_code(closed) == 1001
     assert close_code(expired) == 1000
+    assert close_code(failed) == 1011
 
 
 def _reset(raw: socket.socket) -> None:

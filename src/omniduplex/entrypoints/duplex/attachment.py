@@ -36,6 +36,8 @@ from omniduplex.protocol.duplex import (
 )
 
 SHUTDOWN = "shutdown"
+# Endings that are not normal ones (RFC 6455, section 7.4.1).
+_CLOSE_CODES = {SHUTDOWN: GOING_AWAY, "internal_error": INTERNAL_ERROR}
 
 # What is written at once: three 80 ms deltas. What is written cannot be taken back by a cancel.
 MAX_WRITE_CHARS = 16 * 1024
@@ -352,8 +354,8 @@ class SessionAttachment:
 
 def close_code(event: DuplexEvent) -> int:
     """Choose the WebSocket close code for a session's last event."""
-    going_away = isinstance(event, SessionClosed) and event.reason == SHUTDOWN
-    return GOING_AWAY if going_away else NORMAL_CLOSURE
+    reason = event.reason if isinstance(event, SessionClosed) else ""
+    return _CLOSE_CODES.get(reason, NORMAL_CLOSURE)
 
 
 def expired_session(session_id: str) -> DuplexError:

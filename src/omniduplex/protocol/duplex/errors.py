@@ -157,7 +157,6 @@ ENDINGS: tuple[Ending, ...] = (
     Ending(1000, "session_expired", "The session reached its longest life (`session.closed`)."),
     Ending(1000, "request_cleanup", "A model stage failed or died (`session.expired`)."),
     Ending(1000, "output_backpressure", "The client read too slowly (`session.closed`)."),
-    Ending(1000, "internal_error", "The session failed (`session.closed`)."),
     Ending(1000, "unsupported", "The URL asked for what is not served; an `error` came first."),
     Ending(1000, "session_replaced", "Another connection resumed the session."),
     Ending(1001, "shutdown", "The server stops (`session.closed`)."),
@@ -165,7 +164,7 @@ ENDINGS: tuple[Ending, ...] = (
     Ending(1008, "the error's code", "No session was opened or resumed; an `error` came first."),
     Ending(1008, "journal_gap", "A resume would have a gap (`session.resync_required`)."),
     Ending(1009, "the sizes", "A frame is larger than the server takes (24 MiB)."),
-    Ending(1011, "internal_error", "The connection's handler failed; an `error` came first."),
+    Ending(1011, "internal_error", "The server failed at the session; an `error` came first."),
 )
 
 # The OpenAI dialect knows some conditions by other names (interop MUST 10).

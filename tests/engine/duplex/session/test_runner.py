@@ -41,6 +41,8 @@ from omniduplex.protocol.duplex import (
     ResponseDone,
     SessionClosed,
     SessionExpired,
+    SessionPatch,
+    UpdateSession,
 )
 from omniduplex.stages.messages import StageOutput
 from omniduplex.telemetry.logging import SessionFilter
@@ -357,7 +359,18 @@ def test_a_session_that_cannot_even_close_lets_its_client_go(
     shell.runner.post(end)
     events = read(shell.link)
     assert isinstance(events[-1], SessionClosed)
+    assert "ErrorEvent" in kinds(events)
     assert shell.ended == ["internal_error"]
+
+
+def test_a_bug_at_an_event_is_an_error_that_names_it() -> None:
+    shell = Shell(BY_HAND, model=BrokenModel("plan_update"))
+    read(shell.link)
+    shell.runner.post(UpdateSession(session=SessionPatch(instructions="x"), event_id="e1"))
+    error, closed = read(shell.link)
+    assert isinstance(error, ErrorEvent)
+    assert (error.error.code, error.error.event_id) == ("internal_error", "e1")
+    assert isinstance(closed, SessionClosed)
 
 
 def test_a_stage_that_refuses_work_is_a_lost_stage() -> None:
@@ -411,7 +424,7 @@ def test_a_bug_in_a_conversion_ends_the_session() -> None:
     future, _ = shell.executor.waiting.pop()
     future.set_exception(RuntimeError("a bug"))
 
-    assert kinds(read(shell.link)) == ["SessionClosed"]
+    assert kinds(read(shell.link)) == ["ErrorEvent", "SessionClosed"]
     assert shell.ended == ["internal_error"]
 
 

@@ -378,6 +378,8 @@ class DuplexEngineSession:
         core.state = "closed"
         core.run(core.model.plan_close())
         self._output.beside.close()
+        if isinstance(request, CloseRequest) and request.failure is not None:
+            core.emit_error(request.failure)
         if isinstance(request, CloseRequest) and request.expired:
             core.emit(SessionExpired(session_id=self.session_id, reason=request.reason))
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from omniduplex.engine.turns import TurnChunk, TurnFailure
-from omniduplex.protocol.duplex import DuplexCommand, ResponseDone
+from omniduplex.protocol.duplex import DuplexCommand, DuplexError, ResponseDone
 from omniduplex.stages.messages import StageOutput
 
 
@@ -39,10 +39,11 @@ class AudioReady(msgspec.Struct, frozen=True, gc=False):
 
 
 class CloseRequest(msgspec.Struct, frozen=True, gc=False):
-    """The server ends the session; `expired` chooses the closing event."""
+    """The server ends the session; `expired` chooses the closing event, a `failure` is told first."""
 
     reason: str
     expired: bool = False
+    failure: DuplexError | None = None
 
 
 class Tick(msgspec.Struct, frozen=True, gc=False):

@@ -34,12 +34,15 @@ from omniduplex.engine.duplex.session.observer import SessionObserver
 from omniduplex.engine.messages import AbortTurn, AddTurn
 from omniduplex.engine.turns import TurnChunk, TurnFailure
 from omniduplex.protocol.duplex import (
+    DuplexError,
     DuplexEvent,
+    RealtimeCommand,
     Reason,
     ResponseCreated,
     ResponseDone,
     SessionClosed,
     SessionExpired,
+    error_event,
 )
 from omniduplex.stages.errors import StageUnavailable
 from omniduplex.stages.timers import CallLater, Timer
@@ -137,13 +140,16 @@ class DuplexSessionRunner:
         """A bug in handling an input ends this session and no other."""
         with self._log_context():
             logger.exception("the session failed on %s", type(item).__name__)
+        failure = _failure(item)
         if self._session.closed:
-            self._close_by_force("internal_error")
+            self._close_by_force(failure)
         else:
-            self._queue.appendleft(CloseRequest(reason="internal_error"))
+            self._queue.appendleft(CloseRequest(reason=failure.code, failure=failure))
 
-    def _close_by_force(self, reason: str) -> None:
+    def _close_by_force(self, failure: DuplexError) -> None:
         """The session cannot even close: its client and its slot must be set free all the same."""
+        reason = failure.code
+        self._link.output.put(error_event(failure))
         closed = SessionClosed(
             session_id=self._session.session_id,
             epoch=self._session.epoch,
@@ -260,7 +266,8 @@ class DuplexSessionRunner:
             self.post(AudioReady(work.ticket, b"", error=str(error)))
         else:
             logger.error("converting audio failed", exc_info=error)
-            self.post(CloseRequest(reason="internal_error"))
+            failure = _failure(None)
+            self.post(CloseRequest(reason=failure.code, failure=failure))
 
     def _ended(self, reason: str) -> None:
         self._queue.clear()
@@ -270,3 +277,10 @@ class DuplexSessionRunner:
         if self._closing_event is not None:
             # Told only now: whoever sees it may count on the slot.
             self._link.output.close(self._closing_event)
+
+
+def _failure(cause: SessionInput | None) -> DuplexError:
+    """What a client is told of a bug: which of its events met it, and no more."""
+    event_id = cause.event_id if isinstance(cause, RealtimeCommand) else None
+    message = "the server failed; the session is over"
+    return DuplexError("internal_error", message, event_id=event_id)
