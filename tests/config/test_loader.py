@@ -43,7 +43,7 @@ def test_the_local_pipeline_hears_and_speaks_in_processes_of_their_own(model: st
     assert config.turn_plugin == "omniduplex.models.local.turn:LocalTurnPlugin"
     assert [(s.stage_id, s.name, s.worker, s.nice) for s in config.stages] == [
         (0, "listen", "process", 0),
-        (1, "speak", "process", 5),
+        (1, "speak", "process", 3),
     ]
     assert config.duplex_session.max_sessions == 4
     assert config.duplex_session.disconnect_grace_s == 30

@@ -17,7 +17,7 @@ from omniduplex.models.local.messages import (
     TurnEnded,
 )
 from omniduplex.models.local.stages import ear
-from omniduplex.models.local.stages.ear import FRAME_MS, PAUSE_MS, SETTLE_MS
+from omniduplex.models.local.stages.ear import FRAME_MS, JUDGE_MS, PAUSE_MS, SETTLE_MS
 
 
 def test_a_turn_begins_pauses_and_ends_with_the_drafts_words() -> None:
@@ -125,21 +125,27 @@ def test_words_that_come_out_of_order_are_told_in_order() -> None:
 
 
 def test_silence_that_is_shorter_than_a_pause_still_ends_a_turn() -> None:
-    driver = Driver((1024, 2048), settings=EarSettings(hold_ms=96))
+    driver = Driver((1024, 2048), settings=EarSettings(hold_ms=64))
     driver.answer = lambda heard: f"{heard}"
     driver.hear(2500)
-    assert driver.events == [SpeechBegan(724), TurnEnded(2144, "(524, 2144)")]
+    assert driver.events == [SpeechBegan(724), TurnEnded(2112, "(524, 2112)")]
 
 
 @pytest.mark.parametrize(
     ("probability", "end_ms"),
-    [(0.9, 2048 + 320), (0.5, 2048 + 320), (0.4, 2048 + 672), (0.2, 2048 + 992)],
+    [
+        (0.9, 2048 + 320),
+        (0.5, 2048 + 320),
+        (0.4, 2048 + 480),
+        (0.25, 2048 + 672),
+        (0.2, 2048 + 992),
+    ],
 )
 def test_the_sound_of_the_turn_sets_the_hold(probability: float, end_ms: int) -> None:
     driver = Driver((1024, 2048), settings=SEMANTIC)
     driver.answer = lambda _: "words"
     driver.hear(2208)
-    assert driver.judge(probability) == (524, 2048 + PAUSE_MS)
+    assert driver.judge(probability) == (524, 2048 + JUDGE_MS)
     driver.hear(3000)
 
     assert driver.events[-1] == TurnEnded(end_ms, "words")
@@ -178,7 +184,7 @@ def test_a_silence_that_grows_is_judged_again_until_the_turn_sounds_complete() -
     driver.hear(32)
     assert driver.judge(0.1) == (524, 2048 + 192)
     driver.hear(128)
-    assert driver.judge(0.9) == (524, 2048 + 320)
+    assert driver.judge(0.9) == (524, 2048 + 256)
     driver.hear(32)
 
     assert driver.events[-1] == TurnEnded(2048 + 352, "words")
@@ -200,7 +206,7 @@ def test_server_vad_asks_for_no_verdict() -> None:
 def test_a_verdict_hears_the_last_eight_seconds() -> None:
     driver = Driver((1024, 13024), settings=SEMANTIC)
     driver.hear(13200)
-    assert driver.judge(0.9) == (13024 + PAUSE_MS - 8000, 13024 + PAUSE_MS)
+    assert driver.judge(0.9) == (13024 + JUDGE_MS - 8000, 13024 + JUDGE_MS)
 
 
 def test_the_end_is_stamped_with_the_arrival_of_its_audio() -> None:

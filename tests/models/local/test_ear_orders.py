@@ -9,6 +9,7 @@ from omniduplex.models.local.messages import (
     TurnDrafted,
     TurnEnded,
 )
+from omniduplex.models.local.stages.ear import PAUSE_MS
 
 
 def test_a_manual_ear_only_keeps_until_the_commit() -> None:
@@ -99,8 +100,8 @@ def test_clear_forgets_the_turn_and_keeps_the_clock() -> None:
     assert driver.events == [
         SpeechBegan(724),
         SpeechBegan(2772),
-        TurnDrafted("(2572, 4160)"),
-        TurnEnded(4576, "(2572, 4160)"),
+        TurnDrafted(f"(2572, {4064 + PAUSE_MS})"),
+        TurnEnded(4576, f"(2572, {4064 + PAUSE_MS})"),
     ]
 
 
@@ -110,7 +111,7 @@ def test_audio_before_a_clear_is_in_no_turn() -> None:
     driver.do(driver.ear.clear())
     driver.answer = lambda heard: f"{heard}"
     driver.hear(3000)
-    assert driver.events[-1] == TurnEnded(2560, "(1000, 2144)")
+    assert driver.events[-1] == TurnEnded(2560, f"(1000, {2048 + PAUSE_MS})")
 
 
 def test_new_settings_count_from_the_end_of_the_open_turn_on() -> None:

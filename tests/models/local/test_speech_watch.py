@@ -12,7 +12,7 @@ from omniduplex.models.local.messages import (
     TurnEnded,
 )
 from omniduplex.models.local.sound_kind import LEAD_FRAMES, Kinds, samples_to_hear
-from omniduplex.models.local.stages.ear import PAUSE_MS
+from omniduplex.models.local.stages.ear import OVERLAP_PAUSE_MS, PAUSE_MS
 from omniduplex.models.local.stages.frame_sound import FrameSound
 from omniduplex.models.local.stages.speech_watch import ASK_LAST, FRAME_MS, SpeechWatch
 
@@ -77,12 +77,20 @@ def test_words_are_asked_for_early_and_again_one_at_a_time() -> None:
     assert grown(driver)[-1].transcript == "wait a"
 
 
-def test_a_pause_makes_room_for_the_words_of_the_whole() -> None:
+def test_over_an_answer_a_pause_is_longer_than_in_a_turn() -> None:
     driver = watched((1024, 1440))
     driver.hear(1440 + PAUSE_MS)
+    assert driver.recognitions == {}
+    driver.hear(OVERLAP_PAUSE_MS - PAUSE_MS)
+    assert driver.recognise("mm-hm") == (524, 1440 + OVERLAP_PAUSE_MS)
+
+
+def test_a_pause_makes_room_for_the_words_of_the_whole() -> None:
+    driver = watched((1024, 1440))
+    driver.hear(1440 + OVERLAP_PAUSE_MS)
     (dropped,) = driver.dropped
     assert driver.glimpses == {}
-    assert driver.recognise("mm-hm") == (524, 1440 + PAUSE_MS)
+    assert driver.recognise("mm-hm") == (524, 1440 + OVERLAP_PAUSE_MS)
 
     assert driver.events[-1] == TurnDrafted("mm-hm")
     assert grown(driver)[-1].transcript == "mm-hm"
@@ -91,7 +99,7 @@ def test_a_pause_makes_room_for_the_words_of_the_whole() -> None:
 
 def test_that_there_were_no_words_is_told() -> None:
     driver = watched((1024, 1216))
-    driver.hear(1216 + PAUSE_MS)
+    driver.hear(1216 + OVERLAP_PAUSE_MS)
     driver.recognise("")
     assert grown(driver)[-1].transcript == ""
     assert not any(isinstance(heard, TurnDrafted) for heard in driver.events)
@@ -231,7 +239,7 @@ def test_a_glimpse_at_audio_that_is_sealed_is_dropped(order: str) -> None:
 
 def test_more_words_than_a_short_sound_can_hold_are_none() -> None:
     driver = watched((1024, 1216))
-    driver.hear(1216 + PAUSE_MS)
+    driver.hear(1216 + OVERLAP_PAUSE_MS)
     driver.recognise("I'm not a good guy.")
     driver.hear(1000)
 

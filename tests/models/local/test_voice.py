@@ -27,11 +27,11 @@ def test_loud_clauses_are_scaled_and_quiet_ones_left(peak: float) -> None:
     assert np.allclose(limited, samples * min(1.0, PEAK / peak), atol=1e-6)
 
 
-def test_silence_around_the_sound_is_cut_to_40_and_120_ms() -> None:
+def test_silence_around_the_sound_is_cut_to_30_and_120_ms() -> None:
     rate = 1_000
     samples = np.concatenate([np.zeros(500), np.ones(100), np.zeros(500)]).astype(np.float32)
 
-    assert len(trim_silence(samples, rate)) == 40 + 100 + 120
+    assert len(trim_silence(samples, rate)) == 30 + 100 + 120
     assert len(trim_silence(np.zeros(500, np.float32), rate)) == 0
     assert len(trim_silence(np.ones(100, np.float32), rate)) == 100
 

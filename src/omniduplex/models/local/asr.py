@@ -30,8 +30,10 @@ MAX_NO_SPEECH_PROB = 0.5
 # A glimpse ends in the middle of a word, so it looks less like speech. What it says of a word or
 # two counts only if they are known for assent or as a command.
 MAX_GLIMPSE_NO_SPEECH_PROB = 0.7
-# Fast speech has 4 words a second; a decoder caught in a loop has far more.
+# Fast speech has 4 words a second; a decoder caught in a loop has far more. A sentence said twice
+# over that fast is one said once.
 MAX_WORDS_PER_S = 6.0
+MAX_REPEATED_WORDS_PER_S = 4.5
 MAX_TOKEN_REPEATS = 4
 LOOP_PHRASE_TOKENS = 8
 TOKENS_PER_S = 10
@@ -176,7 +178,7 @@ class Recognizer:
         if not others or not repeats_segment(first.tokens, others[0].tokens):
             return []
         words = len(self._text(first.tokens).split())
-        return first.tokens if words > MAX_WORDS_PER_S * first.seconds else []
+        return first.tokens if words > MAX_REPEATED_WORDS_PER_S * first.seconds else []
 
     def _encoded(self, samples: NDArray[np.float32], padded: int) -> Any:
         features = log_mel(np.pad(samples, (0, padded - len(samples))))

@@ -11,7 +11,7 @@ from omniduplex.audio.pcm import float32_to_int16
 from omniduplex.models.local.onnx_session import open_session
 
 PEAK = 0.98
-LEAD_MS, TAIL_MS = 40, 120
+LEAD_MS, TAIL_MS = 30, 120
 FRAME_MS = 5
 SILENCE_BELOW_PEAK = 0.02  # -34 dB: under Piper's breath noise, over its numerical floor
 
@@ -86,7 +86,7 @@ def limit_peak(samples: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def trim_silence(samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
-    """Keep 40 ms before the first and 120 ms after the last sound; empty when there is none."""
+    """Keep 30 ms before the first and 120 ms after the last sound; empty when there is none."""
     frame = rate * FRAME_MS // 1000
     count = len(samples) // frame
     peaks = np.abs(samples[: count * frame]).reshape(count, frame).max(axis=1, initial=0.0)

@@ -37,8 +37,12 @@ from omniduplex.models.local.stages.turns import (
 SAMPLES_PER_MS = VAD_RATE // 1000
 FRAME_MS = FRAME_SAMPLES // SAMPLES_PER_MS
 UNIT_MS = 1000
-# Silence after which the words are recognised and the turn's sound is judged.
-PAUSE_MS = 96
+# Silence after which the words are recognised: in speech that goes on, one such gap comes in 10 s.
+PAUSE_MS = 64
+# Over an answer a word is worth more than the moment: a hum has gaps as well.
+OVERLAP_PAUSE_MS = 96
+# Silence after which the turn's sound is judged.
+JUDGE_MS = 96
 # A first consonant is often too quiet for the detector: audio kept before the padded start.
 PRE_ROLL_MS = 200
 MAX_HELD_MS = 300_000
@@ -252,7 +256,7 @@ class Ear:
     ) -> None:
         match signal:
             case SpeechPaused():
-                self._pause_turn(turn)
+                pass  # silence is followed frame by frame
             case SpeechResumed():
                 self._resume_turn(turn)
             case SpeechStopped(audio_end_ms):
@@ -287,9 +291,12 @@ class Ear:
         self._outbox.ask(Classify(job, pcm, frames))
 
     def _follow_silence(self, turn: OpenTurn) -> None:
-        """Judge the turn's sound, and again when there is more silence in it."""
+        """Have the words recognised; judge the sound, and again when there is more silence."""
         silence_ms = self._detector.silence_ms
-        if silence_ms < PAUSE_MS or self._settings.complete_hold_ms is None:
+        pause_ms = OVERLAP_PAUSE_MS if self._watch.active else PAUSE_MS
+        if turn.recognition is None and silence_ms >= pause_ms:
+            self._pause_turn(turn)
+        if silence_ms < JUDGE_MS or self._settings.complete_hold_ms is None:
             return
         if self._watch.active or not self._patience.wants_judgement(silence_ms):
             return

@@ -9,7 +9,7 @@ from omniduplex.models.local.messages import EarSettings
 # clauses that go on, below the second.
 COMPLETE, UNSURE = 0.5, 0.25
 # A silence that grows tells more: it is judged again when it is so much longer.
-AGAIN = 1.6
+AGAIN = 1.3
 # Over an answer a sound is assent, or an interruption and known for one soon: whoever falls
 # silent for so long has said what there was to say.
 OVERLAP_HOLD_MS = 400
@@ -49,8 +49,12 @@ class Patience:
 
 
 def hold_ms(settings: EarSettings, probability: float) -> int:
-    """Silence that ends a turn which sounds this complete, in ms."""
+    """Silence that ends a turn which sounds this complete, in ms.
+
+    From unsure to complete it falls from the middle of the two to the shorter one.
+    """
     patient, complete = settings.hold_ms, settings.complete_hold_ms
     if complete is None or probability < UNSURE:
         return patient
-    return complete if probability >= COMPLETE else (complete + patient) // 2
+    doubt = max(0.0, COMPLETE - probability) / (COMPLETE - UNSURE)
+    return complete + round((patient - complete) / 2 * doubt)
