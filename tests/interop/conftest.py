@@ -92,8 +92,8 @@ def local_server(weights: None) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def tool_server(weights: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The embedded default with a language model that calls the tool whenever it has one."""
+def scripted_server(weights: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The embedded default with a language model that tells a story, or calls the tool it has."""
     with tool_endpoint() as base_url:
         deploy = tmp_path_factory.mktemp("deploy") / "deploy.yaml"
         deploy.write_text(f"""

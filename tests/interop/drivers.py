@@ -19,8 +19,8 @@ NODE_MODULES = FOLDER / "node" / "node_modules"
 OTHER_PYTHON = ROOT / ".venv-interop" / "bin" / "python"
 
 # For a whole conversation, and for the program around it, on a machine that does more than that.
-TIMEOUT_S = 90
-START_TIMEOUT_S = 60
+TIMEOUT_S = 150
+START_TIMEOUT_S = 100
 
 Event = dict[str, Any]
 

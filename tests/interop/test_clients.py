@@ -10,7 +10,7 @@ from tests.interop.drivers import CallerFiles, Driver, Rounds, Told
 
 from omniduplex.benchmarks.wer import word_error_rate
 
-pytestmark = [pytest.mark.e2e, pytest.mark.interop, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.interop, pytest.mark.timeout(400)]
 
 ECHO = "omniduplex/echo"
 LOCAL = "omniduplex/local"
@@ -112,23 +112,23 @@ def test_a_turn_with_the_embedded_model(
 @pytest.mark.local
 @speech_detection
 def test_an_interruption_with_the_embedded_model(
-    driver: Driver, local_server: Server, files: CallerFiles, vad: str
+    driver: Driver, scripted_server: Server, files: CallerFiles, vad: str
 ) -> None:
-    told = driver.talk(local_server, LOCAL, "interrupt", vad, files, speed=1.0)
+    told = driver.talk(scripted_server, LOCAL, "interrupt", vad, files, speed=1.0)
 
     assert_well_received(told)
     assert_answered(told)
     assert_interrupted(told)
-    # A short answer is made before it is heard: then it is complete, and what was left is dropped.
+    # An answer is made before it is heard: if it is complete, what was left of it is dropped.
     assert told.responses[0]["status"] in ("completed", "cancelled")
 
 
 @pytest.mark.local
 @every_detection
 def test_a_tool_with_the_embedded_model(
-    driver: Driver, tool_server: Server, files: CallerFiles, vad: str
+    driver: Driver, scripted_server: Server, files: CallerFiles, vad: str
 ) -> None:
-    told = driver.talk(tool_server, LOCAL, "tool", vad, files, speed=1.0)
+    told = driver.talk(scripted_server, LOCAL, "tool", vad, files, speed=1.0)
 
     assert_well_received(told)
     assert_answered(told)

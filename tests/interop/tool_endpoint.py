@@ -1,4 +1,7 @@
-"""A chat completions endpoint whose model calls its tool once, then tells what the tool said."""
+"""A chat completions endpoint whose model calls its tool once, then tells what the tool said.
+
+Without a tool it has a story to tell, and is brief afterwards.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+# A dozen seconds: whoever talks over it has the time to, on a slow machine too.
+STORY = (
+    "Once upon a time there was a small village near the sea. The people there went fishing every "
+    "morning before the sun came up. One day an old man found a golden box on the beach and took "
+    "it home with him. Nobody in the village knew where the box had come from."
+)
 
 
 def _choice(request: dict[str, Any]) -> dict[str, Any]:
@@ -20,7 +30,9 @@ def _choice(request: dict[str, Any]) -> dict[str, Any]:
         function = {"name": name, "arguments": '{"text":"Paris"}'}
         call = {"index": 0, "id": "call_1", "type": "function", "function": function}
         return {"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}
-    return {"delta": {"content": "I have no tool."}, "finish_reason": "stop"}
+    has_spoken = any(message["role"] == "assistant" for message in request["messages"])
+    said = "I have told it." if has_spoken else STORY
+    return {"delta": {"content": said}, "finish_reason": "stop"}
 
 
 class _Handler(BaseHTTPRequestHandler):
