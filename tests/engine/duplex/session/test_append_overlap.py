@@ -12,55 +12,23 @@ from tests.engine.duplex.session.driver import (
     loud,
     quiet,
 )
+from tests.engine.duplex.session.over_an_answer import answering, decisions, facts_of, statuses
 from tests.engine.duplex.session.scripted_model import ScriptedPlugin
 
 from omniduplex.protocol.duplex import (
     AckPlayback,
-    CancelResponse,
-    ClearInput,
-    CommitFacts,
-    CreateResponse,
     Dialect,
     ErrorEvent,
     InputCommit,
-    InputCommitted,
-    ListenDecision,
     OutputCleared,
     OverlapDecision,
     OverlapMetadata,
     ResponseDone,
-    ResponseOptions,
-    SpeechStopped,
-    TranscriptionCompleted,
 )
 
 AUTO = msgspec.structs.replace(BY_HAND, auto_response=True)
 PHONE = msgspec.structs.replace(BY_HAND, dialect=Dialect.OPENAI)
 ACK_ONLY = msgspec.structs.replace(BY_HAND, playback_commit_policy="ack_only")
-TO_THE_END = CreateResponse(response=ResponseOptions(interruptible=False))
-
-
-def answering(driver: SessionDriver, ask: CreateResponse | None = None) -> SessionDriver:
-    """The model is in the middle of an answer, of which the client has some sound."""
-    driver.says("Tell me a story")
-    driver.send(ask or CreateResponse())
-    driver.model_audio(2000, "Once upon a time there was a king. ")
-    driver.events()
-    return driver
-
-
-def decisions(driver: SessionDriver) -> list[tuple[str, str]]:
-    return [(event.action, event.reason) for event in driver.of(OverlapDecision)]
-
-
-def facts_of(driver: SessionDriver) -> CommitFacts:
-    facts = driver.last(InputCommitted).event
-    assert isinstance(facts, CommitFacts)
-    return facts
-
-
-def statuses(driver: SessionDriver) -> list[str]:
-    return [done.response.status for done in driver.of(ResponseDone)]
 
 
 # Each append is judged
@@ -210,201 +178,7 @@ def test_a_model_that_cannot_be_interrupted_keeps_speech_for_later(ms: int, spee
     assert driver.model.heard == (loud(ms) if speech else quiet(ms))
 
 
-# What was kept
-
-
-def test_enough_speech_over_an_answer_is_the_next_turn(by_hand: SessionDriver) -> None:
-    answering(by_hand)
-    by_hand.append(400)
-    by_hand.append(400)
-    assert by_hand.model.heard == quiet(800)  # its input clock goes on
-    by_hand.model_ends()
-    assert by_hand.model.heard == loud(400) * 2
-
-    by_hand.send(InputCommit())
-    assert facts_of(by_hand).overlap_deferred is msgspec.UNSET
-    by_hand.transcript("item_2", "And then?")
-    assert by_hand.said[-1] == ("user", "And then?")
-
-
-def test_a_little_speech_over_an_answer_is_forgotten_when_it_ends(by_hand: SessionDriver) -> None:
-    answering(by_hand)
-    by_hand.append(700)
-    by_hand.model_ends()
-    assert not any(by_hand.model.heard)
-
-    by_hand.commit()
-    assert by_hand.error().code == "input_audio_buffer_empty"
-    by_hand.append(pcm=quiet(100))
-    assert by_hand.model.heard == quiet(100)
-
-
-def test_who_speaks_on_beyond_the_answer_is_heard_from_the_beginning(
-    by_hand: SessionDriver,
-) -> None:
-    answering(by_hand)
-    soft = bytes([1, 0]) * 1600
-    by_hand.append(pcm=soft)
-    by_hand.append(500)
-    by_hand.model_ends()
-    by_hand.append(600)
-    assert by_hand.model.heard == soft + loud(500) + loud(600)
-
-
-def test_who_fell_silent_before_the_end_has_only_acknowledged(by_hand: SessionDriver) -> None:
-    answering(by_hand)
-    by_hand.append(500)
-    by_hand.append(pcm=quiet(400))
-    by_hand.model_ends()
-    by_hand.append(600)
-    assert by_hand.model.heard == loud(600)
-
-
-@pytest.mark.parametrize("ended_by", ["client", "failure"])
-def test_an_answer_that_was_stopped_was_not_acknowledged(
-    by_hand: SessionDriver, ended_by: str
-) -> None:
-    answering(by_hand)
-    by_hand.append(200)
-    if ended_by == "client":
-        by_hand.send(CancelResponse())
-    else:
-        by_hand.model_fails()
-    assert by_hand.model.heard == loud(200)
-
-
-def test_the_speech_over_each_answer_counts_anew(by_hand: SessionDriver) -> None:
-    for number in (1, 2):
-        answering(by_hand)
-        by_hand.append(500)
-        assert by_hand.last(OverlapDecision).metadata == OverlapMetadata(
-            duration_ms=500,
-            overlap_ms=500,
-            overlap_speech_ms=500,
-            buffer_audio=True,
-            defer_runtime_append=True,
-        )
-        by_hand.model_ends()
-        assert len(statuses(by_hand)) == number
-    assert not any(by_hand.model.heard)
-
-
-def test_cleared_input_is_gone_with_what_was_kept(by_hand: SessionDriver) -> None:
-    answering(by_hand)
-    by_hand.append(900)
-    by_hand.send(ClearInput())
-    by_hand.model_ends()
-    assert not any(by_hand.model.heard)
-    by_hand.append(pcm=bytes(MAX_INPUT_BYTES))
-    assert by_hand.of(ErrorEvent) == []
-
-
-def test_what_is_kept_is_bounded(by_hand: SessionDriver) -> None:
-    answering(by_hand)
-    by_hand.append(pcm=loud(1000))
-    by_hand.append(pcm=bytes(MAX_INPUT_BYTES))
-    assert by_hand.error().code == "input_backpressure"
-
-
-def test_an_utterance_that_was_announced_ends_with_its_audio(by_hand: SessionDriver) -> None:
-    answering(by_hand)
-    by_hand.user_speaks()
-    by_hand.append(300)
-    by_hand.model_ends()
-
-    # At 300 ms on the input clock.
-    assert by_hand.last(SpeechStopped).audio_end_ms == 300
-    by_hand.append(300, is_speech=False)
-    by_hand.commit()
-    assert len(by_hand.of(SpeechStopped)) == 1
-
-
-# Commits over an answer
-
-
-@pytest.mark.parametrize("how", ["over it", "after it", "instead of it"])
-def test_the_words_that_its_client_knows_stay_with_the_audio(
-    by_hand: SessionDriver, how: str
-) -> None:
-    answering(by_hand)
-    by_hand.append(800, transcript="And then")
-    by_hand.append(100, transcript="yeah")  # an acknowledgement, and no part of the turn
-    by_hand.append(800, transcript="he went home?", force_barge_in=how == "instead of it")
-    if how == "after it":
-        by_hand.model_ends()
-    by_hand.send(InputCommit())
-
-    assert by_hand.last(TranscriptionCompleted).transcript == "And then he went home?"
-
-
-@pytest.mark.parametrize("wanted", [True, False])
-def test_a_turn_committed_over_an_answer_is_answered_after_it(
-    by_hand: SessionDriver, wanted: bool
-) -> None:
-    answering(by_hand)
-    by_hand.append(800)
-    by_hand.commit(response_create=wanted)
-
-    facts = facts_of(by_hand)
-    assert (facts.overlap_deferred, facts.response_create_deferred) == (True, wanted)
-    assert facts.overlap_ack is msgspec.UNSET
-    assert by_hand.model.heard == loud(800)
-    by_hand.transcript("item_2", "And then?")
-    assert by_hand.open_responses == ["resp_1"]
-    by_hand.model_ends(key="answer_1")
-    assert by_hand.open_responses == (["resp_2"] if wanted else [])
-
-
-def test_a_short_commit_over_an_answer_acknowledges_it(by_hand: SessionDriver) -> None:
-    answering(by_hand)
-    by_hand.append(300)
-    by_hand.send(InputCommit())
-
-    facts = facts_of(by_hand)
-    assert (facts.empty, facts.is_speech, facts.no_response) == (True, False, True)
-    assert facts.overlap_ack is True
-    assert by_hand.of(ListenDecision) == []
-    assert (by_hand.model.heard, by_hand.model.commits) == (b"", [])
-    by_hand.model_ends()
-    assert by_hand.open_responses == []
-
-
-def test_an_answer_without_a_sound_so_far_cannot_be_acknowledged(by_hand: SessionDriver) -> None:
-    by_hand.says("Think hard")
-    by_hand.send(CreateResponse())
-    by_hand.append(300)
-    by_hand.send(InputCommit())
-    assert facts_of(by_hand).overlap_deferred is True
-    assert by_hand.model.commits == ["item_2"]
-
-
-def test_a_turn_begun_before_the_answer_is_a_turn(by_hand: SessionDriver) -> None:
-    by_hand.append(100)
-    answering(by_hand)
-    by_hand.append(100)
-    by_hand.send(InputCommit())
-    assert facts_of(by_hand).overlap_ack is msgspec.UNSET
-    assert by_hand.model.heard == loud(100) + quiet(100) + loud(100)
-
-
-def test_a_commit_that_declares_silence_drops_what_was_kept(by_hand: SessionDriver) -> None:
-    answering(by_hand)
-    by_hand.append(900)
-    by_hand.commit(is_speech=False)
-    by_hand.model_ends()
-    assert not any(by_hand.model.heard)
-    assert facts_of(by_hand).overlap_ack is msgspec.UNSET
-
-
-def test_a_cancel_forgets_that_the_turn_wanted_an_answer(by_hand: SessionDriver) -> None:
-    answering(by_hand)
-    by_hand.append(800)
-    by_hand.send(InputCommit())
-    by_hand.send(CancelResponse())
-    by_hand.transcript("item_2", "Never mind")
-    assert by_hand.open_responses == []
-    by_hand.send(CreateResponse())
-    assert by_hand.said[-1] == ("user", "Never mind")
+# How long an answer is under way
 
 
 def test_an_answer_is_under_way_until_an_acknowledging_client_has_heard_it(
@@ -523,48 +297,3 @@ def test_the_thresholds_judge_appends_too(open_session: OpenSession) -> None:
         ("barge_in", "long_overlap_speech"),
     ]
     assert driver.model.heard == loud(400) * 3
-
-
-# Answers that are said to their end
-
-
-def test_speech_does_not_stop_an_answer_that_is_said_to_its_end(driver: SessionDriver) -> None:
-    answering(driver, TO_THE_END)
-    driver.user_turn("Stop, I have a question")
-
-    assert driver.kinds()[:3] == ["SpeechStarted", "OverlapDecision", "SpeechStopped"]
-    assert decisions(driver) == [("listen", "response_uninterruptible")]
-    assert driver.open_responses == ["resp_1"]
-    driver.model_ends(key="answer_1")
-    assert statuses(driver) == ["completed"]
-    assert driver.open_responses == ["resp_2"]
-    assert driver.said[-1] == ("user", "Stop, I have a question")
-
-
-def test_it_is_played_to_its_end_too(driver: SessionDriver) -> None:
-    answering(driver, TO_THE_END).model_ends()
-    driver.user_speaks()
-    assert driver.of(OutputCleared) == []
-    assert decisions(driver) == [("listen", "response_uninterruptible")]
-
-
-def test_the_next_answer_may_be_interrupted_again(driver: SessionDriver) -> None:
-    answering(driver, TO_THE_END).model_ends()
-    driver.passes(5000)
-    answering(driver)
-    driver.user_speaks()
-    assert statuses(driver) == ["completed", "cancelled"]
-
-
-def test_an_append_cannot_force_its_way_in(by_hand: SessionDriver) -> None:
-    answering(by_hand, TO_THE_END)
-    by_hand.append(900, force_barge_in=True)
-    assert decisions(by_hand) == [("listen", "response_uninterruptible")]
-    by_hand.model_ends()
-    assert by_hand.model.heard == loud(900)
-
-
-def test_its_client_may_still_cancel_it(by_hand: SessionDriver) -> None:
-    answering(by_hand, TO_THE_END)
-    by_hand.send(CancelResponse())
-    assert statuses(by_hand) == ["cancelled"]
