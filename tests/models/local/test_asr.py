@@ -78,6 +78,7 @@ def test_segments_lie_between_timestamps() -> None:
     found = segments([zero, 1, 2, zero + 50, zero + 60, 3, zero + 100, 150, 4], 100, zero)
 
     assert [segment.tokens for segment in found] == [[1, 2], [3], [4]]
+    assert [segment.start for segment in found] == pytest.approx([0.0, 1.2, 2.0])
     assert [segment.seconds for segment in found] == pytest.approx([1.0, 0.8, float("inf")])
 
 
@@ -174,6 +175,21 @@ def test_a_segment_that_nobody_says_so_fast_and_that_is_said_again_is_said_once(
 
     assert recognizer.transcribe(bytes(2 * 2 * asr.RATE)).text == said
     assert decoder.stops == [asr.LIKELY_TOKENS + 2 * asr.LIKELY_TOKENS_PER_S]
+
+
+@pytest.mark.local
+def test_all_is_kept_of_what_is_said_again_where_the_audio_ends(
+    recognizer: asr.Recognizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = ("come here at once", "and bring it with you")
+    loop = [
+        token
+        for i in range(6)
+        for token in _segment(recognizer, said[i % 2], 1.5 * i, 1.5 * i + 1.5)
+    ]
+    _scripted(recognizer, monkeypatch, loop)
+
+    assert recognizer.transcribe(bytes(round(3.5 * 2 * asr.RATE))).text == " ".join(said)
 
 
 @pytest.mark.local

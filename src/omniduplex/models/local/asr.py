@@ -30,8 +30,8 @@ MAX_NO_SPEECH_PROB = 0.5
 # A glimpse ends in the middle of a word, so it looks less like speech. What it says of a word or
 # two counts only if they are known for assent or as a command.
 MAX_GLIMPSE_NO_SPEECH_PROB = 0.7
-# Fast speech has 4 words a second; a decoder caught in a loop has far more. A sentence said twice
-# over that fast is one said once.
+# Fast speech has 4 words a second; a decoder caught in a loop has far more. A sentence said again
+# in less time is one said once.
 MAX_WORDS_PER_S = 6.0
 MAX_REPEATED_WORDS_PER_S = 4.5
 MAX_TOKEN_REPEATS = 4
@@ -159,26 +159,32 @@ class Recognizer:
         return result.sequences_ids[0], float(result.no_speech_prob)
 
     def _is_loop(self, sequence: Sequence[int], seconds: float) -> bool:
-        if self._said_once(sequence):
+        if self._said_once(sequence, seconds):
             return True
         tokens = spoken_tokens(sequence, seconds, self._end, self._first_timestamp)
         return looks_looped(tokens, self._text(tokens), seconds)
 
     def _spoken(self, sequence: Sequence[int], seconds: float) -> list[int]:
-        return self._said_once(sequence) or spoken_tokens(
+        return self._said_once(sequence, seconds) or spoken_tokens(
             sequence, seconds, self._end, self._first_timestamp
         )
 
-    def _said_once(self, sequence: Sequence[int]) -> list[int]:
-        """The first segment, if that is all there is and the decoder says it over and over.
+    def _said_once(self, sequence: Sequence[int], seconds: float) -> list[int]:
+        """All that was said, if the decoder begins from the start again, as it does in a loop.
 
-        It gives itself away by a time in which nobody could have said so much.
+        It gives itself away by a time in which nobody could have said so much: that of its first
+        segment, or the rest of the audio.
         """
         first, *others = segments(sequence, self._end, self._first_timestamp)
-        if not others or not repeats_segment(first.tokens, others[0].tokens):
-            return []
-        words = len(self._text(first.tokens).split())
-        return first.tokens if words > MAX_REPEATED_WORDS_PER_S * first.seconds else []
+        least_s = len(self._text(first.tokens).split()) / MAX_REPEATED_WORDS_PER_S
+        said = list(first.tokens)
+        for index, segment in enumerate(others):
+            is_hasty = index == 0 and first.seconds < least_s
+            is_late = seconds - segment.start < least_s
+            if (is_hasty or is_late) and repeats_segment(first.tokens, segment.tokens):
+                return said
+            said += segment.tokens
+        return []
 
     def _encoded(self, samples: NDArray[np.float32], padded: int) -> Any:
         features = log_mel(np.pad(samples, (0, padded - len(samples))))
@@ -192,9 +198,10 @@ class Recognizer:
 
 
 class Segment(NamedTuple):
-    """Tokens of text between two timestamps, and the time between these."""
+    """Tokens of text between two timestamps: where the first is, and how far the second, in s."""
 
     tokens: list[int]
+    start: float
     seconds: float
 
 
@@ -202,15 +209,16 @@ def segments(sequence: Sequence[int], end: int, first_timestamp: int) -> list[Se
     """The segments of a decoded sequence in order, the last as long as there is no end to it."""
     found = []
     tokens: list[int] = []
-    start = 0
+    start = 0.0
     for token in sequence:
         if token < end:
             tokens.append(token)
         elif token >= first_timestamp:
+            at = (token - first_timestamp) * TIMESTAMP_S
             if tokens:
-                found.append(Segment(tokens, (token - start) * TIMESTAMP_S))
-            tokens, start = [], token
-    return [*found, Segment(tokens, math.inf)]
+                found.append(Segment(tokens, start, at - start))
+            tokens, start = [], at
+    return [*found, Segment(tokens, start, math.inf)]
 
 
 def repeats_segment(segment: Sequence[int], following: Sequence[int]) -> bool:
