@@ -39,10 +39,10 @@ def served_echo(
         yield server
 
 
-def write(talk: Talk, text: str) -> None:
+def write(talk: Talk, text: str, **fields: Any) -> None:
     """Say something in writing."""
     part = {"type": "input_text", "text": text}
-    item = {"type": "message", "role": "user", "content": [part]}
+    item = {"type": "message", "role": "user", "content": [part], **fields}
     talk.send("conversation.item.create", item=item)
 
 

@@ -156,6 +156,8 @@ def ends_of(events: list[dict[str, Any]]) -> list[str]:
 
 
 FAILED = "response.done failed"
+# An item is told three times, as added, created and done: three are most of the room.
+LONG_TEXT = "word " * 40_000
 
 
 def test_a_slow_reader_can_lose_the_response_alone(tmp_path: Path) -> None:
@@ -175,3 +177,37 @@ def test_a_slow_reader_can_lose_the_response_alone(tmp_path: Path) -> None:
 
     # What does not fit is audio of the last answer, or very rarely what comes before it.
     assert Counter(told) == {"response.done completed": asked - 1, "error": 1, FAILED: 1}
+
+
+def test_what_is_no_answer_takes_the_place_of_answers_that_nobody_reads(tmp_path: Path) -> None:
+    items = [f"item_{number}" for number in range(3)]
+    with (
+        served_echo(tmp_path, max_sessions=2, output_overflow="fail_response") as server,
+        slow_talk(server) as sleeper,
+    ):
+        open_talk(sleeper)
+        asked = 0
+        while not overflows(server):
+            get_answer(server, sleeper)
+            asked += 1
+        before = overflows(server)
+        for name in items:
+            write(sleeper, LONG_TEXT, id=name)
+        assert comes_true(lambda: overflows(server) > before)
+        sleeper.send("session.heartbeat")
+        events = sleeper.until("session.heartbeat_ack")
+        converse(sleeper)
+        leave(sleeper)
+
+    told = Counter(ends_of(events))
+    assert told["error"] == overflows_told(events) >= 2
+    assert told["response.done completed"] + told[FAILED] == asked
+    assert told[FAILED] >= 2
+    done = [event["item"]["id"] for event in events if event["type"] == "conversation.item.done"]
+    assert [name for name in done if name in items] == items
+
+
+def overflows_told(events: list[dict[str, Any]]) -> int:
+    """How often the client was told that it reads too slowly."""
+    errors = [event["error"]["code"] for event in events if event["type"] == "error"]
+    return errors.count("output_backpressure")
