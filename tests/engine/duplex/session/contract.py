@@ -84,6 +84,14 @@ class ContractWatcher:
         for event in events:
             self._take(event)
 
+    def given_up(self, response_id: str) -> None:
+        """The client will read of a whole answer that it has failed, for want of room."""
+        if response_id == self._playing:
+            self._playing = None
+        message = f"item_{response_id}"
+        if message in self._order:
+            self._order.remove(message)
+
     def _take(self, event: DuplexEvent) -> None:
         assert not self._closed, f"{type(event).__name__} after the closing event"
         self._check_pairs(event)

@@ -2,8 +2,10 @@
 
 from typing import NoReturn
 
+import msgspec
 import pytest
-from tests.engine.duplex.session.driver import SessionDriver, kinds
+from tests.engine.duplex.session.conftest import OpenSession
+from tests.engine.duplex.session.driver import LISTENING, SessionDriver, kinds
 
 from omniduplex.engine.duplex.contracts import Abort
 from omniduplex.engine.duplex.model_events import UserSpeechStarted
@@ -23,8 +25,11 @@ from omniduplex.protocol.duplex import (
     CloseSession,
     Commit,
     CreateResponse,
+    Dialect,
     DuplexError,
     Heartbeat,
+    OutputCleared,
+    OutputStarted,
     ResponseDone,
     SessionClosed,
     SessionExpired,
@@ -208,6 +213,18 @@ def test_a_whole_answer_that_was_given_up_was_never_said(driver: SessionDriver) 
     driver.user_turn("Again")
     assert driver.said == [("user", "Hi"), ("user", "Again")]
     assert driver.open_responses == ["resp_2"]
+
+
+def test_a_whole_answer_that_was_given_up_plays_no_more(open_session: OpenSession) -> None:
+    config = msgspec.structs.replace(LISTENING, dialect=Dialect.OPENAI)
+    driver = speaking(open_session(config))
+    driver.model_ends()
+    driver.feed(AnswersGivenUp(("resp_1",)))
+    assert driver.last(OutputCleared).response_id == "resp_1"
+
+    driver.user_turn("Again")
+    driver.model_audio(100, "Hello.")
+    assert [started.response_id for started in driver.of(OutputStarted)] == ["resp_1", "resp_2"]
 
 
 def test_an_answer_that_goes_on_is_not_stopped_for_one_that_was_given_up(

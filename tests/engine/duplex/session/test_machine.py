@@ -50,7 +50,7 @@ from omniduplex.protocol.duplex import (
     Heartbeat,
     InputCommit,
     ItemInput,
-    ResponseCreated,
+    ResponseDone,
     ResponseOptions,
     RetrieveItem,
     SessionPatch,
@@ -263,10 +263,18 @@ class SessionMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def the_client_reads_too_slowly(self, data: st.DataObject) -> None:
-        """Any answer may be given up: the one being made, or one that ended unread."""
-        known = [event.response_id for event in self.driver.of(ResponseCreated)]
-        if known:
-            self.driver.feed(AnswersGivenUp((data.draw(st.sampled_from(known)),)))
+        """An answer may be given up: the one being made, or a whole one that was not read."""
+        whole = [
+            done.response_id
+            for done in self.driver.of(ResponseDone)
+            if done.response.status in ("completed", "incomplete")
+        ]
+        if not (self.alive and (whole or self.driver.open_responses)):
+            return
+        name = data.draw(st.sampled_from([*self.driver.open_responses, *whole]))
+        if name in whole:
+            self.watcher.given_up(name)
+        self.driver.feed(AnswersGivenUp((name,)))
 
     # -- the end ----------------------------------------------------------------------------
 

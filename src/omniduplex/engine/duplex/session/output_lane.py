@@ -293,6 +293,7 @@ class OutputLane:
         if self.active is not None and self.active.response_id == response_id:
             self.give_up(self.active, code, announced=True)
         elif not self.beside.lose(response_id, code):
+            self.playout.silence(response_id)
             self.playout.forget(response_id)
 
     # -- stopping ---------------------------------------------------------------------------
