@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from omniduplex.config.pipeline import PipelineConfig, StageConfig
+from omniduplex.stages.backlog import Backlog
 from omniduplex.stages.client import OnOutput
 from omniduplex.stages.errors import StageStartError, StageUnavailable
 from omniduplex.stages.messages import StageAbort, StageInput, StageMessage, StageOutput
@@ -44,7 +45,7 @@ class FakePool(StagePool):
         self.gives = on_output
         self.loses = on_dead
 
-    def submit(self, message: StageMessage) -> None:
+    def submit(self, message: StageMessage, backlog: Backlog | None = None) -> None:
         if isinstance(message, StageAbort):
             self.aborted += message.request_ids
         elif self.takes:

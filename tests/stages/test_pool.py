@@ -10,6 +10,7 @@ from tests.stages.support import TIMEOUT_S, Listener, process_is_gone, stage
 from tests.stages.worker_models import BrokenModel, EchoModel, HangingModel
 
 from omniduplex.config.pipeline import StageConfig
+from omniduplex.stages.backlog import Backlog
 from omniduplex.stages.client import (
     OnDead,
     OnOutput,
@@ -41,7 +42,7 @@ class FakeClient(ThreadStageClient):
         self.on_output, self.on_dead = on_output, on_dead
         self._alive = True
 
-    def submit(self, message: StageMessage) -> None:
+    def submit(self, message: StageMessage, backlog: Backlog | None = None) -> None:
         if not self._alive:
             raise StageUnavailable("not running")
         if self.overloaded:

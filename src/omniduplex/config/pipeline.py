@@ -27,7 +27,7 @@ class StageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     nice: Annotated[int, Meta(ge=0, le=19)] = 0
     """Niceness that the worker process adds to its own (0 to 19)."""
     max_queue: PositiveInt = 1024
-    """Inputs that may wait for one replica before it counts as overloaded."""
+    """Inputs of one session, or of all turn requests, that may wait for its stages at once."""
     hang_timeout_s: Annotated[float, Meta(ge=0)] = 5.0
     """How long the worker may take for what it was given before it counts as dead; 0: for ever."""
     options: dict[str, Any] = {}

@@ -62,7 +62,7 @@ class DuplexOrchestrator(Orchestrator, DuplexStagePort):
 
     def submit(self, session_id: str, work: Submit) -> None:
         """Give a session's input to a stage and remember whose request it is."""
-        self._submit_input(work.stage_id, work.message)
+        self._submit_input(work.stage_id, work.message, self.manager.backlog(session_id))
         self._owners[work.message.request_id] = session_id
 
     def abort(self, request_ids: tuple[str, ...]) -> None:

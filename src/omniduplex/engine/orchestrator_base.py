@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from omniduplex.config.pipeline import PipelineConfig, StageConfig
+from omniduplex.stages.backlog import Backlog
 from omniduplex.stages.messages import StageAbort, StageInput, StageOutput
 from omniduplex.stages.pool import StagePool
 
@@ -72,9 +73,11 @@ class OrchestratorBase(ABC):
         if not self._dispatch_message(message):
             raise TypeError(f"nobody takes a {type(message).__name__}")
 
-    def _submit_input(self, stage_id: int, message: StageInput) -> None:
-        """Give an input to a stage; raises `StageUnavailable`."""
-        self._pools[stage_id].submit(message)
+    def _submit_input(
+        self, stage_id: int, message: StageInput, backlog: Backlog | None = None
+    ) -> None:
+        """Give an input to a stage, counted in this backlog; raises `StageUnavailable`."""
+        self._pools[stage_id].submit(message, backlog)
 
     def _abort_requests(self, request_ids: tuple[str, ...]) -> None:
         for pool in self._pools.values():

@@ -6,10 +6,12 @@ import asyncio
 import logging
 import threading
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
 from omniduplex.config.pipeline import StageConfig
+from omniduplex.stages.backlog import Backlog
 from omniduplex.stages.errors import StageOverloaded, StageStartError, StageUnavailable
 from omniduplex.stages.hang import HangWatch, LifeWatch, cannot_tell
 from omniduplex.stages.messages import (
@@ -47,7 +49,9 @@ class StageClient(ABC):
         self.config = config
         self._start_timeout_s = start_timeout_s
         self._aborted = AbortedRequests()
-        self._waiting = 0
+        self._backlog = Backlog()
+        # In the order in which the worker takes them.
+        self._waiting: deque[tuple[Backlog, int]] = deque()
         self._watch: HangWatch | None = None
         self._life: LifeWatch | None = None
         self._alive = False
@@ -91,28 +95,42 @@ class StageClient(ABC):
             raise
         logger.info("stage %s is ready after %.1f s", self.config.name, load_s)
 
-    def submit(self, message: StageMessage) -> None:
+    def submit(self, message: StageMessage, backlog: Backlog | None = None) -> None:
         """Give the worker an input or an abort; never blocks.
 
         After an abort returns, nothing more comes out for its requests. An input waits from here
-        until the worker takes it for its next step, wherever it is in between.
+        until the worker takes it for its next step, wherever it is in between. It counts in the
+        `backlog` of whoever gives it; those that name none share one.
 
         Raises:
             StageUnavailable: the worker is not ready, or not any more.
-            StageOverloaded: `max_queue` inputs wait already. Aborts are always taken.
+            StageOverloaded: `max_queue` inputs of this backlog wait already. Aborts are always
+                taken.
         """
         if not self._alive:
             raise StageUnavailable(f"stage {self.config.name!r} is not running")
         if isinstance(message, StageAbort):
             self._aborted.add(message.request_ids)
-        elif self._waiting >= self.config.max_queue:
-            raise StageOverloaded(
-                f"{self._waiting} inputs wait for stage {self.config.name!r} already"
-            )
-        self._send(message)
-        self._waiting += isinstance(message, StageInput)
+            self._send(message)
+        else:
+            self._submit_input(message, self._backlog if backlog is None else backlog)
         if self._watch is not None:
             self._watch.given()
+
+    def _submit_input(self, message: StageInput, backlog: Backlog) -> None:
+        most = self.config.max_queue
+        if backlog.inputs >= most:
+            name = self.config.name
+            raise StageOverloaded(f"{backlog.inputs} inputs wait for stage {name!r} already")
+        self._send(message)
+        size = len(message.pcm)
+        backlog.given(size, most)
+        self._waiting.append((backlog, size))
+
+    def _drained(self, count: int) -> None:
+        for _ in range(count):
+            backlog, size = self._waiting.popleft()
+            backlog.taken(size)
 
     def _watch_over(self, ready: StageReady) -> None:
         """Begin to notice when the worker hangs; called once, as it is ready."""
@@ -142,6 +160,7 @@ class StageClient(ABC):
             return
         self._alive = False
         self._stopping = True
+        self._drained(len(self._waiting))
         self._watch_no_more()
         if not self._ready.done():
             self._ready.set_exception(StageStartError("the stage was stopped while it started"))
@@ -154,7 +173,8 @@ class StageClient(ABC):
                 if self._alive and message.request_id not in self._aborted:
                     self._on_output(message)
             case StageDrained():
-                self._waiting -= message.count
+                if self._alive:  # otherwise nothing is counted any more
+                    self._drained(message.count)
             case StagePong() | StageAlive():
                 watch = self._watch if isinstance(message, StagePong) else self._life
                 if watch is not None:
@@ -176,6 +196,7 @@ class StageClient(ABC):
 
     def _report_end(self, reason: str) -> None:
         self._alive = False
+        self._drained(len(self._waiting))
         self._watch_no_more()
         if self._stopping or self._reported:
             return

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from omniduplex.config.pipeline import StageConfig
+from omniduplex.stages.backlog import Backlog
 from omniduplex.stages.client import OnOutput, StageClient
 from omniduplex.stages.errors import StageStartError, StageUnavailable
 from omniduplex.stages.factory import create_client
@@ -100,17 +101,17 @@ class StagePool:
             for replica in self._replicas
         ]
 
-    def submit(self, message: StageMessage) -> None:
+    def submit(self, message: StageMessage, backlog: Backlog | None = None) -> None:
         """Give an input to the replica of its request, or abort requests wherever they are.
 
         Raises:
             StageUnavailable: no replica is alive; for an abort never.
-            StageOverloaded: too many inputs wait for the replica; the request stays on it.
+            StageOverloaded: too many inputs of this backlog wait; the request stays where it is.
         """
         if isinstance(message, StageAbort):
             self._abort(message)
             return
-        self._submit_input(message)
+        self._submit_input(message, backlog)
 
     def release(self, request_id: str) -> None:
         """The request gets no more inputs; an id that is not open is ignored."""
@@ -126,11 +127,11 @@ class StagePool:
         self._supervisors = []
         await self._stop_clients(timeout_s)
 
-    def _submit_input(self, message: StageInput) -> None:
+    def _submit_input(self, message: StageInput, backlog: Backlog | None) -> None:
         request_id = message.request_id
         key = self._route_key(request_id)
         replica = self._routes.get(request_id) or self._home(key) or self._least_busy()
-        replica.client.submit(message)
+        replica.client.submit(message, backlog)
         self._routes[request_id] = replica
         replica.requests.add(request_id)
         self._settle(key, replica)

@@ -10,6 +10,7 @@ from omniduplex.models.local.language_model import TextDelta
 from omniduplex.models.local.messages import (
     AnswerEnded,
     AnswerText,
+    AudioWaits,
     ClearInput,
     CommitHeard,
     CommitInput,
@@ -30,7 +31,7 @@ from omniduplex.models.local.messages import (
 )
 from omniduplex.models.local.stages.listen import (
     FRAMES_PER_STEP,
-    MAX_UNHEARD_S,
+    UNHEARD_STEP_MS,
 )
 from omniduplex.stages.messages import StageAbort, StageInput
 
@@ -136,7 +137,7 @@ def test_an_order_waits_until_the_audio_before_it_is_heard(room: Room) -> None:
             room.tell(CommitInput("item_2")),
         ]
     )
-    assert room.told() == []
+    assert room.told() == [AudioWaits(70_000), AudioWaits(60_000)]
 
     hear_out(room.stage)
     room.recognition_pool.run()
@@ -157,23 +158,23 @@ def test_audio_keeps_the_time_of_its_arrival_while_it_waits(room: Room) -> None:
     assert ended.metrics[messages.AT_TURN_AUDIO] == 7.0
 
 
-def test_an_ear_that_is_given_too_much_fails_alone_and_says_why() -> None:
+def test_a_session_is_told_how_much_waits_to_be_heard_until_nothing_does() -> None:
     room = Room()
     room.open("flood", "live")
-    minute = silence(60_000)
-    flood = [StageInput("flood", 2, minute) for _ in range(MAX_UNHEARD_S // 60)]
-    room.stage.step(flood)
-    assert not any(out.error for out in room.out)
+    room.stage.step([StageInput("flood", 2, silence(60_000)) for _ in range(10)])
+    hear_out(room.stage, StageInput("live", 2, speech(320)))
 
-    room.stage.step([StageInput("flood", 2, minute)])
-    failed = [out for out in room.out if out.error]
-    assert [(out.request_id, out.epoch, out.error) for out in failed] == [
-        ("flood", 2, "too much audio at once")
-    ]
-
-    hear_out(room.stage, StageInput("flood", 2, minute), StageInput("live", 2, speech(320)))
+    waiting = [told.audio_ms for told in room.told("flood") if isinstance(told, AudioWaits)]
+    minutes = [60_000 * (minute + 1) + UNHEARD_STEP_MS for minute in range(10)]
+    assert waiting[:10] == minutes
+    assert waiting[10:] == [*range(600_000, UNHEARD_STEP_MS, -UNHEARD_STEP_MS), 0]
     assert room.told("live") == [SpeechBegan(0)]
-    assert room.out[-1].request_id == "live"
+
+
+def test_a_stream_that_is_heard_as_it_comes_is_told_of_nothing_that_waits(room: Room) -> None:
+    for _ in range(30):
+        room.hear(silence(1024))
+    assert not [told for told in room.told() if isinstance(told, AudioWaits)]
 
 
 def test_an_aborted_ear_leaves_nothing_to_hear(room: Room) -> None:

@@ -83,7 +83,7 @@ class Conversation:
         self.config = DuplexSessionConfig(model="omniduplex/local", auto_response=True)
         self.state = plugin.create_session_state("s", self.config)
         self.stages: list[StageClient] = []
-        self._events: asyncio.Queue[ModelEvent] = asyncio.Queue()
+        self._events: asyncio.Queue[Projected] = asyncio.Queue()
 
     async def start(self, pipeline: PipelineConfig) -> None:
         for stage in pipeline.stages:
@@ -99,7 +99,7 @@ class Conversation:
             if isinstance(work, Submit):
                 self.stages[work.stage_id].submit(work.message)
 
-    async def until(self, last: type[ModelEvent]) -> list[ModelEvent]:
+    async def until(self, last: type[ModelEvent]) -> list[Projected]:
         events = [await self._events.get()]
         while not isinstance(events[-1], last):
             events.append(await self._events.get())

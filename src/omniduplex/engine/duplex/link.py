@@ -1,4 +1,4 @@
-"""What the two sides of a session share: its output buffer and the count of input on its way."""
+"""What the two sides of a session share: its output buffer and the count of its input."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import msgspec
 
 from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
 from omniduplex.engine.duplex.output_buffer import DuplexOutputBuffer
-from omniduplex.protocol.duplex import AppendAudio, CreateItem, DuplexCommand, DuplexError
+from omniduplex.engine.duplex.pending_input import PendingInput, input_bytes
+from omniduplex.protocol.duplex import DuplexCommand, DuplexError
 
 EVENTS_OF_A_COMMAND = 3
 """What a command typically makes at once: an item is added, created and done."""
@@ -25,6 +26,7 @@ class DuplexSessionLink:
             max_events=limits.max_pending_output_events_per_session,
             gives_up_answers=limits.output_overflow == "fail_response",
         )
+        self.pending = PendingInput()
         self._max_input_bytes = limits.max_pending_input_bytes_per_session
         self._max_events = limits.max_pending_output_events_per_session
         self._sent = 0
@@ -35,7 +37,7 @@ class DuplexSessionLink:
     @property
     def crowded(self) -> bool:
         """Whether a caller should wait a moment: its own commands would flood its reader."""
-        on_their_way = self._commands_sent - self._commands_taken
+        on_their_way = self._commands_sent - self._commands_taken + self.pending.held_commands
         return (
             EVENTS_OF_A_COMMAND * on_their_way + self.output.pending_events > self._max_events // 2
         )
@@ -44,31 +46,21 @@ class DuplexSessionLink:
         """Count a command in, on the caller's side.
 
         Raises:
-            DuplexError: `input_backpressure` when too much is on its way already.
+            DuplexError: `input_backpressure` when too much is on its way to the model already.
         """
         size = input_bytes(command)
-        if size and self._sent - self._taken + size > self._max_input_bytes:
-            raise DuplexError(
-                "input_backpressure",
-                f"more than {self._max_input_bytes} bytes of input wait to be handled",
-                event_id=command.event_id,
-            )
+        if size:
+            waiting = self._sent - self._taken + self.pending.passing_bytes
+            if waiting + size > self._max_input_bytes:
+                message = f"more than {self._max_input_bytes} bytes of input wait to be handled"
+                raise DuplexError("input_backpressure", message, event_id=command.event_id)
         self._sent += size
         self._commands_sent += 1
 
     def taken(self, command: DuplexCommand) -> None:
-        """Count a command out, on the engine's side."""
+        """A command is the session's from now on, which counts what it keeps of it in `pending`."""
         self._taken += input_bytes(command)
         self._commands_taken += 1
-
-
-def input_bytes(command: DuplexCommand) -> int:
-    """What a command counts against the input limit: bytes of audio and of base64 video."""
-    if isinstance(command, CreateItem):
-        return sum(len(part.audio) for part in command.item.content if part.audio)
-    if not isinstance(command, AppendAudio):
-        return 0
-    return len(command.audio) + sum(len(frame) for frame in command.video_frames)
 
 
 class SessionCommand(msgspec.Struct, frozen=True, gc=False):

@@ -14,6 +14,17 @@ from omniduplex.engine.duplex.contracts import StageWork
 from omniduplex.protocol.duplex import Usage
 
 
+class UserAudioWaits(msgspec.Struct, frozen=True, gc=False):
+    """The model has taken so much audio of the user that it did not hear yet.
+
+    For a model that takes audio faster than it hears it: so much of it counts as pending input
+    from now on, until it says something else; 0 at last. Where that is less than some seconds, it
+    need not be told.
+    """
+
+    audio_ms: float
+
+
 class UserSpeechStarted(msgspec.Struct, frozen=True, gc=False):
     """The user began to speak; ms on the session's input clock, padding included."""
 
@@ -173,4 +184,4 @@ ModelEvent = (
     | Listen
     | ResponseEvent
 )
-Projected = ModelEvent | StageWork
+Projected = ModelEvent | UserAudioWaits | StageWork

@@ -150,8 +150,14 @@ class CommitUnheard(msgspec.Struct, frozen=True, array_like=True, tag=12):
     message: str
 
 
+class AudioWaits(msgspec.Struct, frozen=True, array_like=True, tag=15):
+    """The ear has so much audio, in ms, that it did not hear yet; told when it is a lot."""
+
+    audio_ms: int
+
+
 OfTurn = SpeechBegan | SpeechGrew | TurnDrafted | SpeechWentOn | TurnEnded | TurnUnheard
-Heard = OfTurn | CommitHeard | CommitUnheard | KeptListening
+Heard = OfTurn | CommitHeard | CommitUnheard | KeptListening | AudioWaits
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True, tag=14):

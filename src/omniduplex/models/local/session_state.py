@@ -19,6 +19,7 @@ from omniduplex.engine.duplex.model_events import (
     ResponseFailed,
     ResponseMetrics,
     ResponseText,
+    UserAudioWaits,
     UserSpeechProgress,
     UserSpeechResumed,
     UserSpeechStarted,
@@ -39,6 +40,7 @@ from omniduplex.models.local.answer_path import (
 )
 from omniduplex.models.local.messages import (
     AnswerEnded,
+    AudioWaits,
     ClearInput,
     CommitHeard,
     CommitInput,
@@ -323,7 +325,7 @@ def _words_of(recording: _Recording, output: StageOutput) -> ModelEvent:
             raise TypeError(f"a recording told {heard}, which is not its to tell")
 
 
-def _user_event(heard: Heard) -> ModelEvent:
+def _user_event(heard: Heard) -> Projected:
     match heard:
         case CommitHeard(item_id, transcript, seconds):
             return UserTranscript(item_id, transcript, seconds)
@@ -331,6 +333,8 @@ def _user_event(heard: Heard) -> ModelEvent:
             return UserTranscriptFailed(item_id, message)
         case KeptListening():
             return Listen()
+        case AudioWaits(audio_ms):
+            return UserAudioWaits(audio_ms)
         case of_turn:
             return _turn_event(of_turn)
 

@@ -26,6 +26,7 @@ from omniduplex.engine.duplex.model_events import (
     UserTurnEnded,
     UserTurnUnheard,
 )
+from omniduplex.engine.duplex.pending_input import PendingInput
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.effects import (
     Effect,
@@ -116,6 +117,7 @@ class SessionDriver:
         self.plugin = plugin or ScriptedPlugin()
         self.model: ScriptedModel = self.plugin.model
         self.clock = 100.0
+        self.pending = PendingInput()
         self.effects: list[Effect] = []
         self.log: list[DuplexEvent] = []
         self.preparing: list[Prepare] = []
@@ -133,6 +135,7 @@ class SessionDriver:
                 limits=LIMITS,
                 opened_at=self.clock,
                 turns=turns,
+                pending=self.pending,
             )
         )
         self._take(self.session.open(self.clock))

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UnsetType
 
 from omniduplex.engine.conversation.history import HistoryEntry, answer_item_id, response_id_of
+from omniduplex.engine.duplex.pending_input import input_bytes
 from omniduplex.engine.duplex.session.commit_fanout import commit_item
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.inputs import AudioReady
@@ -56,6 +57,7 @@ class Conversation:
                 message = f"the id {item.id!r} is taken"
                 raise DuplexError("item_create_duplicate_item_id", message, param="item.id")
         if new.sounds:
+            core.check_room(input_bytes(command))
             core.check_room_for_turn()
         previous = core.history.add(HistoryEntry(new.item), command.previous_item_id)
         if new.sounds:

@@ -12,6 +12,7 @@ from omniduplex.engine.conversation.history import History
 from omniduplex.engine.conversation.new_items import ItemReader
 from omniduplex.engine.conversation.response_options import Wanted, read_options
 from omniduplex.engine.duplex.contracts import DuplexFence, StageWork
+from omniduplex.engine.duplex.pending_input import PendingInput
 from omniduplex.engine.duplex.plugin import DuplexModelPlugin, DuplexModelSessionState
 from omniduplex.engine.duplex.session.effects import Effect, Emit
 from omniduplex.engine.duplex.session.idle_timeout import IdleTimeout
@@ -20,12 +21,15 @@ from omniduplex.engine.duplex.session.loudspeaker import Loudspeaker
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackLedger
 from omniduplex.engine.turn_plugin import TurnPlugin
 from omniduplex.protocol.duplex import (
+    CloseSession,
     DuplexCapabilities,
     DuplexError,
     DuplexEvent,
     DuplexSessionConfig,
+    Heartbeat,
     RateLimit,
     RateLimitsUpdated,
+    RealtimeCommand,
     ResponseOptions,
     SessionState,
     TurnState,
@@ -34,6 +38,8 @@ from omniduplex.protocol.duplex import (
 
 INLINE_BYTES = 64 * 1024
 """Audio up to this size is converted on the loop: 1.3 s at 24 kHz, under half a millisecond."""
+
+UNHINDERED = (CloseSession, Heartbeat)
 
 NewId = Callable[[str], str]
 """Makes an id that was never used, from a prefix such as `item`."""
@@ -58,6 +64,7 @@ class SessionCore:
     opened_at: float
     expires_at_unix: int | None = None
     turns: TurnPlugin | None = None
+    pending: PendingInput = field(default_factory=PendingInput)
     history: History = field(default_factory=History)
     playback: PlaybackLedger = field(init=False)
     loudspeaker: Loudspeaker = field(init=False)
@@ -110,6 +117,26 @@ class SessionCore:
     def emit_error(self, error: DuplexError) -> None:
         """Show a refusal or a failure to the client."""
         self.emit(error_event(error))
+
+    def check_room(self, size: int) -> None:
+        """Bound how much of a client's input waits, in bytes as they come.
+
+        Raises:
+            DuplexError: `input_backpressure`.
+        """
+        limit = self.limits.max_pending_input_bytes_per_session
+        if size and self.pending.size_bytes + size > limit:
+            raise DuplexError("input_backpressure", f"more than {limit} bytes of input wait")
+
+    def check_pace(self, command: RealtimeCommand) -> None:
+        """Bound how many inputs wait for the stages; what ends a session, or keeps it, may come.
+
+        Raises:
+            DuplexError: `input_backpressure`.
+        """
+        if self.pending.has_no_room_for(command) and not isinstance(command, UNHINDERED):
+            waiting = self.pending.backlog.inputs
+            raise DuplexError("input_backpressure", f"{waiting} inputs wait for the model already")
 
     def check_room_for_turn(self) -> None:
         """Bound how many turns wait for their words.

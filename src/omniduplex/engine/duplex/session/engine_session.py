@@ -9,6 +9,7 @@ from omniduplex.engine.duplex.contracts import Abort, Submit
 from omniduplex.engine.duplex.model_events import (
     Listen,
     ModelEvent,
+    UserAudioWaits,
     UserSpeechProgress,
     UserSpeechResumed,
     UserSpeechStarted,
@@ -308,6 +309,8 @@ class DuplexEngineSession:
         for projected in projections:
             if isinstance(projected, (Submit, Abort)):
                 self._core.effects.append(projected)
+            elif isinstance(projected, UserAudioWaits):
+                self._input.waits_with_model(projected)
             else:
                 self._model_event(projected)
 

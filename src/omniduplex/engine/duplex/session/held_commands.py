@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import msgspec
 
 from omniduplex.engine.conversation.response_options import is_out_of_band
+from omniduplex.engine.duplex.pending_input import PendingInput, input_bytes
 from omniduplex.protocol.duplex import (
     AckPlayback,
     AppendAudio,
@@ -37,9 +39,13 @@ OVERTAKING = (
 
 
 class HeldCommands:
-    """At most one append is converted at a time; what comes behind it keeps its order."""
+    """At most one append is converted at a time; what comes behind it keeps its order.
 
-    def __init__(self) -> None:
+    What waits here is counted in `pending`.
+    """
+
+    def __init__(self, pending: PendingInput) -> None:
+        self._pending = pending
         self._append: AppendAudio | None = None
         self._ticket = 0
         self._queue: deque[RealtimeCommand] = deque()
@@ -61,18 +67,27 @@ class HeldCommands:
         append, self._append = self._append, None
         return append
 
-    def hold(self, command: RealtimeCommand) -> bool:
-        """Keep a command back if it has to wait."""
-        if self._append is None or isinstance(command, OVERTAKING):
-            return False
+    def stops(self, command: RealtimeCommand) -> bool:
+        """Whether a command has to wait."""
+        return self._append is not None and not isinstance(command, OVERTAKING)
+
+    def hold(self, command: RealtimeCommand) -> None:
+        """Keep a command back."""
         self._queue.append(command)
-        return True
+        self._pending.held_commands += 1
+        self._pending.held_bytes += input_bytes(command)
 
     def release(self) -> RealtimeCommand | None:
         """The next command that need not wait any more."""
         if self._append is not None or not self._queue:
             return None
-        return self._queue.popleft()
+        command = self._queue.popleft()
+        self._let_go(command)
+        return command
+
+    def _let_go(self, command: RealtimeCommand) -> None:
+        self._pending.held_commands -= 1
+        self._pending.held_bytes -= input_bytes(command)
 
     def drop_open(self) -> bool:
         """Drop audio that no commit follows; false if the append being converted is not such."""
@@ -80,10 +95,8 @@ class HeldCommands:
         for index, command in enumerate(self._queue):
             if isinstance(command, Commit | InputCommit):
                 last_commit = index
-        self._queue = deque(
-            command
-            for index, command in enumerate(self._queue)
-            if index <= last_commit or not isinstance(command, AppendAudio)
+        self._keep(
+            lambda index, command: index <= last_commit or not isinstance(command, AppendAudio)
         )
         if last_commit < 0:
             self._append = None
@@ -94,10 +107,20 @@ class HeldCommands:
 
         What waits to be answered beside the conversation is another matter.
         """
+        self._keep(
+            lambda _, command: not isinstance(command, CreateResponse) or is_out_of_band(command)
+        )
         self._queue = deque(
             msgspec.structs.replace(command, response_create=False)
             if isinstance(command, Commit | InputCommit)
             else command
             for command in self._queue
-            if not isinstance(command, CreateResponse) or is_out_of_band(command)
         )
+
+    def _keep(self, wanted: Callable[[int, RealtimeCommand], bool]) -> None:
+        queue, self._queue = self._queue, deque()
+        for index, command in enumerate(queue):
+            if wanted(index, command):
+                self._queue.append(command)
+            else:
+                self._let_go(command)

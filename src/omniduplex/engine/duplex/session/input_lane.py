@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from omniduplex.engine.duplex.model_events import (
+    UserAudioWaits,
     UserSpeechProgress,
     UserSpeechStarted,
     UserTurnDraft,
@@ -74,11 +75,16 @@ class InputLane:
     # -- audio in ---------------------------------------------------------------------------
 
     def hold(self, command: RealtimeCommand) -> bool:
-        """Keep a command back if it has to wait for audio before it."""
+        """Keep a command back if it has to wait for audio before it.
+
+        Raises:
+            DuplexError: `input_backpressure` when too much waits already.
+        """
+        self._core.check_pace(command)
         if isinstance(command, CancelResponse) and self._output.would_stop(command):
             self._audio.held.forgo_answers()
             return False
-        return self._audio.held.hold(command)
+        return self._audio.hold(command)
 
     def release(self) -> RealtimeCommand | None:
         """The next command that was kept back and need not wait any more."""
@@ -101,6 +107,10 @@ class InputLane:
     def converted(self, ready: AudioReady) -> None:
         """A large append is converted."""
         self._audio.converted(ready)
+
+    def waits_with_model(self, event: UserAudioWaits) -> None:
+        """The model has taken audio and is yet to hear it."""
+        self._core.pending.unheard_bytes = self._turn.size_bytes(event.audio_ms)
 
     def _heard(self, command: AppendAudio, pcm: bytes) -> None:
         self.heard_ms += self._turn.length_ms(len(pcm))

@@ -14,7 +14,7 @@ class ItemAudio:
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
-        self._converting: dict[int, tuple[str, int]] = {}
+        self._converting: dict[int, tuple[str, int, int]] = {}
 
     def recognise(self, item_id: str, content_index: int, audio: bytes) -> None:
         """Find the words of a part; `audio` is in the session's input format."""
@@ -28,7 +28,8 @@ class ItemAudio:
         core.history.await_transcript(item_id, content_index)
         if len(audio) > INLINE_BYTES:
             ticket = core.new_ticket()
-            self._converting[ticket] = (item_id, content_index)
+            self._converting[ticket] = (item_id, content_index, len(audio))
+            core.pending.held_bytes += len(audio)
             core.effects.append(Prepare(ticket, convert))
             return
         try:
@@ -42,7 +43,8 @@ class ItemAudio:
         """Take a conversion's result; the item whose words will never be known because of it."""
         if ready.ticket not in self._converting:
             return None
-        item_id, content_index = self._converting.pop(ready.ticket)
+        item_id, content_index, size = self._converting.pop(ready.ticket)
+        self._core.pending.held_bytes -= size
         if not self._core.history.awaits(item_id, content_index):
             return None
         if ready.error is None:

@@ -22,6 +22,7 @@ from omniduplex.engine.duplex.session.observer import SessionObserver
 from omniduplex.engine.duplex.session.runner import DuplexSessionRunner
 from omniduplex.engine.turn_plugin import TurnPlugin
 from omniduplex.protocol.duplex import DuplexError, DuplexSessionConfig, DuplexSessionObject
+from omniduplex.stages.backlog import Backlog
 from omniduplex.stages.messages import StageOutput
 from omniduplex.telemetry.metrics import METRICS
 from omniduplex.telemetry.tracing import default_tracer
@@ -110,6 +111,7 @@ class DuplexSessionManager:
             opened_at=self._clock(),
             expires_at_unix=self._expires_at(),
             turns=self._turns,
+            pending=link.pending,
         )
         self._start(link, DuplexEngineSession(core), loop)
 
@@ -159,6 +161,11 @@ class DuplexSessionManager:
             return
         self._links[message.session_id].taken(message.command)
         runner.post(message.command)
+
+    def backlog(self, session_id: str) -> Backlog | None:
+        """What a session has waiting for stages; None when it is gone."""
+        link = self._links.get(session_id)
+        return None if link is None else link.pending.backlog
 
     def stage_output(self, session_id: str, stage_id: int, output: StageOutput) -> None:
         """Give a stage's output to its session."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from omniduplex.audio.pcm import duration_ms
+from omniduplex.audio.pcm import byte_count, duration_ms
 from omniduplex.engine.duplex.model_events import UserSpeechStarted
 from omniduplex.engine.duplex.session.continuation import Continuation
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.protocol.duplex import SpeechStarted, SpeechStopped
+
+MAX_PIECE_BYTES = 8 * 1024 * 1024
+"""More goes to a model in pieces: a frame to its process has a limit."""
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -68,6 +72,10 @@ class OpenTurn:
         """How long so many bytes last for the model."""
         return duration_ms(size, self._core.plugin.input_rate_hz)
 
+    def size_bytes(self, length_ms: float) -> int:
+        """How many bytes the model needs for so long."""
+        return byte_count(length_ms, self._core.plugin.input_rate_hz)
+
     def give(self, given: Given) -> None:
         """Let the model hear what belongs to the turn, and silence for what does not."""
         model, fence, heard = self._core.model, self._core.fence, self.heard
@@ -85,7 +93,8 @@ class OpenTurn:
         for words in given.words:
             if words not in heard.words[-1:]:  # a hint may come with each append of its sound
                 heard.words.append(words)
-        self._core.run(model.plan_append(fence, given.pcm, force_listen=given.force_listen))
+        for pcm in _pieces(given.pcm):
+            self._core.run(model.plan_append(fence, pcm, force_listen=given.force_listen))
 
     def announce(self, start: UserSpeechStarted) -> None:
         """Tell the client that the user speaks."""
@@ -102,3 +111,9 @@ class OpenTurn:
         """Begin a new turn; what was heard of the one before."""
         heard, self.heard = self.heard, Heard()
         return heard
+
+
+def _pieces(pcm: bytes) -> Sequence[bytes]:
+    if len(pcm) <= MAX_PIECE_BYTES:
+        return (pcm,)
+    return [pcm[at : at + MAX_PIECE_BYTES] for at in range(0, len(pcm), MAX_PIECE_BYTES)]

@@ -8,10 +8,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from omniduplex.audio.pcm import SAMPLE_BYTES, int16_to_float32
+from omniduplex.audio.pcm import byte_count, int16_to_float32
 from omniduplex.audio.vad import VAD_RATE, VadState
 from omniduplex.models.local import messages
 from omniduplex.models.local.messages import (
+    AudioWaits,
     ClearInput,
     CommitInput,
     ConfigureEar,
@@ -34,12 +35,12 @@ from omniduplex.stages.messages import StageAbort, StageInput, StageMessage, Sta
 from omniduplex.stages.model import Emit, StageModel
 
 UNRECOGNISED = "the recogniser failed"
-TOO_MUCH_AUDIO = "too much audio at once"
 # The VAD takes up to 0.4 ms for one on a slow CPU: so many keep a step around 50 ms, and those of
 # live sessions fit into one.
 FRAMES_PER_STEP = 128
-# As much as an ear holds of a turn; more that has not been heard would only be memory.
-MAX_UNHEARD_S = 400
+# A session is told in such steps how much waits to be heard; a live stream never comes to one.
+UNHEARD_STEP_MS = 10_000
+_UNHEARD_STEP_BYTES = byte_count(UNHEARD_STEP_MS, VAD_RATE)
 
 EarOrder = ConfigureEar | CommitInput | ClearInput | WatchSpeech
 
@@ -68,6 +69,7 @@ class _Listener:
     jobs: dict[int, Future[None]] = field(default_factory=dict)
     waiting: deque[_Piece | EarOrder] = field(default_factory=deque)
     unheard_bytes: int = 0
+    unheard_steps: int = 0
     arrived: float = 0.0
 
 
@@ -159,10 +161,17 @@ class ListenStage(StageModel):
     def _queue(self, listener: _Listener, piece: _Piece) -> None:
         listener.waiting.append(piece)
         listener.unheard_bytes += len(piece.pcm)
-        if listener.unheard_bytes > MAX_UNHEARD_S * VAD_RATE * SAMPLE_BYTES:
-            self._abort((listener.request_id,))
-            error = StageOutput(listener.request_id, listener.epoch, error=TOO_MUCH_AUDIO)
-            self.emit(error)
+        self._tell_unheard(listener)
+
+    def _tell_unheard(self, listener: _Listener) -> None:
+        """Tell how much waits at most, whenever it is another step: its session bounds it."""
+        steps = listener.unheard_bytes // _UNHEARD_STEP_BYTES
+        if steps == listener.unheard_steps:
+            return
+        listener.unheard_steps = steps
+        waits = AudioWaits((steps + 1) * UNHEARD_STEP_MS if steps else 0)
+        report = encode(Report(0, waits))
+        self.emit(StageOutput(listener.request_id, listener.epoch, data=report))
 
     def _tell_ear(self, listener: _Listener, order: EarOrder) -> list[Action]:
         match order:
@@ -206,6 +215,8 @@ class ListenStage(StageModel):
                     self._perform(listener, self._tell_ear(listener, order))
         if frame is not None:
             listener.unheard_bytes -= len(frame)
+            if listener.unheard_steps:
+                self._tell_unheard(listener)
         return frame
 
     def _perform(self, listener: _Listener, actions: list[Action]) -> None:
