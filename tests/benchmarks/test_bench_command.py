@@ -80,7 +80,9 @@ def test_latency_reports_every_turn_and_its_stages(tmp_path: Path, vad: str) -> 
             own = turn["own"]
             parts = own["audio_in_s"] + own["between_stages_s"] + own["audio_out_s"]
             assert own["total_s"] == pytest.approx(parts)
-            assert 0 < own["total_s"] * 1000 < turn["first_audio_ms"]
+            assert own["total_s"] > 0
+            # Of a draft one hop is counted for another that went on beside the models.
+            assert own["drafted"] or own["total_s"] * 1000 < turn["first_audio_ms"]
 
 
 @pytest.mark.parametrize("value", ["inf", "-inf", "nan"])
