@@ -13,7 +13,7 @@ from openai.resources.realtime.realtime import AsyncRealtimeConnection
 from tests.e2e.recordings import Microphone
 
 RATE_HZ = 24_000
-TIMEOUT_S = 100.0
+TIMEOUT_S = 200.0
 
 
 class OpenAICaller:

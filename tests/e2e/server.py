@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-START_TIMEOUT_S = 100.0
+START_TIMEOUT_S = 200.0
 STOP_TIMEOUT_S = 60.0
 
 _LISTENS = re.compile(r'base_url="http://(\S+?)/v1"')

@@ -10,7 +10,7 @@ from tests.e2e.server import Server
 
 from omniduplex.benchmarks.wer import word_error_rate
 
-pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.timeout(500)]
 
 # Interop, MUST 22: what a stock client relies on, in this order.
 TURN = [

@@ -33,11 +33,11 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.local,
     pytest.mark.anyio,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(500),
 ]
 
 MODEL = "omniduplex/local"
-TIMEOUT_S = 100.0
+TIMEOUT_S = 200.0
 HEARD_MS = 3000
 MISHEARD = 2
 # In 220 cuts of answers within 6.5 s, the words heard were up to 2 more than the words counted.
