@@ -74,6 +74,8 @@ def test_a_part_without_sound_and_words_still_ends(
     kind: Literal["audio", "text"], ends: list[type]
 ) -> None:
     empty, events = part(kind)
+    assert not empty.opened
     empty.open()
+    assert empty.opened
     empty.close()
     assert [type(event) for event in events[1:]] == ends

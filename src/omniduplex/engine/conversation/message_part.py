@@ -30,9 +30,11 @@ class MessagePart:
     kind: Literal["audio", "text"]
     emit: Callable[[DuplexEvent], None]
     words: str = ""
+    opened: bool = False
 
     def open(self) -> None:
         """Tell that the part is there, without a word in it."""
+        self.opened = True
         self._tell(ContentPartAdded, part=self._part(self.kind, ""))
 
     def say(self, words: str) -> None:

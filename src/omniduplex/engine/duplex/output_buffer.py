@@ -10,7 +10,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import UNSET
 
-from omniduplex.engine.duplex.session.endings import BACKPRESSURE, failed_ending
+from omniduplex.engine.conversation.endings import BACKPRESSURE, failed_ending
 from omniduplex.protocol.duplex import (
     AudioDelta,
     DuplexEvent,

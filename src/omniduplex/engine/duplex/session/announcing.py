@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
+from omniduplex.engine.conversation.response_items import new_item_events
 from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.protocol.duplex import (
-    InputCommitted,
-    Item,
-    ItemAdded,
-    ItemCreated,
-    OutputItemAdded,
-)
+from omniduplex.protocol.duplex import InputCommitted, Item
 
 
-def announce(
-    core: SessionCore, item: Item, previous: str | None, cause: InputCommitted | OutputItemAdded
-) -> None:
-    """Show an item that was added behind `previous`, and its cause.
-
-    The contract (sections 7.1 and 7.3) has the item first, the OpenAI API its cause.
-    """
-    added = (
-        ItemAdded(item=item, previous_item_id=previous),
-        ItemCreated(item=item, previous_item_id=previous),
-    )
-    for event in (cause, *added) if core.config.dialect.is_openai else (*added, cause):
+def announce(core: SessionCore, item: Item, previous: str | None, cause: InputCommitted) -> None:
+    """Show an item that was added behind `previous`, and its cause, in its dialect's order."""
+    is_openai = core.config.dialect.is_openai
+    for event in new_item_events(item, previous, cause, cause_first=is_openai):
         core.emit(event)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from omniduplex.engine.conversation.endings import BACKPRESSURE
 from omniduplex.engine.duplex.contracts import Abort, Submit
 from omniduplex.engine.duplex.model_events import (
     Listen,
@@ -24,7 +25,6 @@ from omniduplex.engine.duplex.session.continuation import Continuation
 from omniduplex.engine.duplex.session.conversation import Conversation
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.effects import Effect, Ended
-from omniduplex.engine.duplex.session.endings import BACKPRESSURE
 from omniduplex.engine.duplex.session.input_lane import InputLane
 from omniduplex.engine.duplex.session.inputs import (
     AnswersGivenUp,

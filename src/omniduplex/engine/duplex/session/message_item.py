@@ -6,26 +6,20 @@ from dataclasses import dataclass, field
 
 from omniduplex.audio.pcm import duration_ms
 from omniduplex.audio.stream import OutputEncoder
+from omniduplex.engine.conversation.endings import Ending
 from omniduplex.engine.conversation.history import SpokenText, answer_item_id
+from omniduplex.engine.conversation.message_part import MessagePart
 from omniduplex.engine.conversation.response_options import Wanted
 from omniduplex.engine.duplex.model_events import ResponseAudio
 from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.engine.duplex.session.endings import Ending
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import heard_text
 from omniduplex.protocol.duplex import (
     AudioDelta,
-    AudioDone,
     ContentPart,
-    ContentPartAdded,
-    ContentPartDone,
     DeltaMetadata,
     SpeakDecision,
     SpeakMetadata,
-    TextDelta,
-    TextDone,
-    TranscriptDelta,
-    TranscriptDone,
 )
 
 
@@ -39,32 +33,23 @@ class MessageItem:
     record: PlaybackRecord
     output_index: int
     spoken: SpokenText
-    _text: str = ""
-    _audio_part: bool = False
-    _text_part: bool = False
     _spoke: bool = False
     _encoder: OutputEncoder | None = None
     item_id: str = field(init=False)
+    _audio: MessagePart = field(init=False)
+    _text: MessagePart = field(init=False)
 
     def __post_init__(self) -> None:
         self.item_id = answer_item_id(self.response_id)
+        place = (self.response_id, self.item_id, self.output_index)
+        self._audio = MessagePart(*place, content_index=0, kind="audio", emit=self.core.emit)
+        beside = 1 if "audio" in self.wanted.modalities else 0
+        self._text = MessagePart(*place, content_index=beside, kind="text", emit=self.core.emit)
 
     def open(self) -> None:
         """Open the audio part, where audio is wanted; a text part opens with its first words."""
         if "audio" in self.wanted.modalities:
-            self._audio_part = True
-            self._open_part(0, ContentPart(type="audio", transcript=""))
-
-    def _open_part(self, content_index: int, part: ContentPart) -> None:
-        self.core.emit(
-            ContentPartAdded(
-                response_id=self.response_id,
-                item_id=self.item_id,
-                output_index=self.output_index,
-                content_index=content_index,
-                part=part,
-            )
-        )
+            self._audio.open()
 
     # -- piece by piece ---------------------------------------------------------------------
 
@@ -115,34 +100,13 @@ class MessageItem:
                 metadata=metadata,
             )
         )
-        self.core.emit(
-            TranscriptDelta(
-                response_id=self.response_id,
-                item_id=self.item_id,
-                output_index=self.output_index,
-                delta=text,
-            )
-        )
+        self._audio.say(text)
 
     def add_text(self, text: str) -> None:
         """Send text that is not spoken."""
-        if not self._text_part:
-            self._text_part = True
-            self._open_part(self._text_index, ContentPart(type="text", text=""))
-        self._text += text
-        self.core.emit(
-            TextDelta(
-                response_id=self.response_id,
-                item_id=self.item_id,
-                output_index=self.output_index,
-                content_index=self._text_index,
-                delta=text,
-            )
-        )
-
-    @property
-    def _text_index(self) -> int:
-        return 1 if self._audio_part else 0
+        if not self._text.opened:
+            self._text.open()
+        self._text.say(text)
 
     # -- as a whole -------------------------------------------------------------------------
 
@@ -150,10 +114,10 @@ class MessageItem:
         """Close the open parts; what the item holds, as far as the user heard it."""
         if ending in ("completed", "incomplete"):
             self._flush_encoder()
-        if self._audio_part:
-            self._finish_audio_part()
-        if self._text_part:
-            self._finish_text_part()
+        if self._audio.opened:
+            self._audio.close(sounded=self._spoke)
+        if self._text.opened:
+            self._text.close()
         return self._content()
 
     def _flush_encoder(self) -> None:
@@ -161,52 +125,13 @@ class MessageItem:
         if tail:
             self._send_audio(tail, "")
 
-    def _finish_audio_part(self) -> None:
-        response_id, item_id, index = self.response_id, self.item_id, self.output_index
-        transcript = self.spoken.text
-        if self._spoke:
-            self.core.emit(AudioDone(response_id=response_id, item_id=item_id, output_index=index))
-        if transcript:
-            self.core.emit(
-                TranscriptDone(
-                    response_id=response_id,
-                    item_id=item_id,
-                    output_index=index,
-                    transcript=transcript,
-                )
-            )
-        self._part_done(0, ContentPart(type="audio", transcript=transcript))
-
-    def _finish_text_part(self) -> None:
-        self.core.emit(
-            TextDone(
-                response_id=self.response_id,
-                item_id=self.item_id,
-                output_index=self.output_index,
-                content_index=self._text_index,
-                text=self._text,
-            )
-        )
-        self._part_done(self._text_index, ContentPart(type="text", text=self._text))
-
-    def _part_done(self, content_index: int, part: ContentPart) -> None:
-        self.core.emit(
-            ContentPartDone(
-                response_id=self.response_id,
-                item_id=self.item_id,
-                output_index=self.output_index,
-                content_index=content_index,
-                part=part,
-            )
-        )
-
     def _content(self) -> tuple[ContentPart, ...]:
         parts: list[ContentPart] = []
-        if self._audio_part and (self._spoke or not self._text_part):
-            transcript = self.spoken.text
+        if self._audio.opened and (self._spoke or not self._text.opened):
+            heard = None
             if self.record.cut_off and self.wanted.in_history:
-                transcript = heard_text(self.core.history.get(self.item_id), self.core.playback)
-            parts.append(ContentPart(type="output_audio", transcript=transcript))
-        if self._text_part:
-            parts.append(ContentPart(type="output_text", text=self._text))
+                heard = heard_text(self.core.history.get(self.item_id), self.core.playback)
+            parts.append(self._audio.content(heard))
+        if self._text.opened:
+            parts.append(self._text.content())
         return tuple(parts)

@@ -6,10 +6,10 @@ from collections.abc import Set
 
 from msgspec import UnsetType
 
+from omniduplex.engine.conversation.endings import Ending
 from omniduplex.engine.duplex.model_events import FunctionCall, ResponseAudio
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.effects import DropQueuedAudio, StartTurn
-from omniduplex.engine.duplex.session.endings import Ending
 from omniduplex.engine.duplex.session.inputs import TurnPart
 from omniduplex.engine.duplex.session.prompts import build_prompt, words_to_come
 from omniduplex.engine.duplex.session.response import Response

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from omniduplex.engine.conversation.endings import BACKPRESSURE, failed_ending
 from omniduplex.engine.conversation.history import answer_item_id
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.effects import DropQueuedAudio
-from omniduplex.engine.duplex.session.endings import BACKPRESSURE, failed_ending
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.protocol.duplex import OutputCleared, ResponseDone
 

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
-from omniduplex.engine.conversation.history import HistoryEntry, SpokenText, answer_item_id
+from omniduplex.engine.conversation.endings import Ending, item_status, status_details
+from omniduplex.engine.conversation.history import SpokenText, answer_item_id
+from omniduplex.engine.conversation.response_items import ResponseItems
 from omniduplex.engine.conversation.response_options import Wanted
 from omniduplex.engine.conversation.tool_calls import CallItem
 from omniduplex.engine.duplex.model_events import FunctionCall, ResponseAudio
-from omniduplex.engine.duplex.session.announcing import announce
 from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.engine.duplex.session.endings import Ending, item_status, status_details
 from omniduplex.engine.duplex.session.message_item import MessageItem
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.response_timing import ResponseTiming
 from omniduplex.protocol.duplex import (
-    DuplexResponse,
     FunctionCallFacts,
-    Item,
-    ItemDone,
     MalformedFunctionCall,
-    OutputItemAdded,
-    OutputItemDone,
     ResponseCreated,
     ResponseDone,
     ResponseFacts,
-    ResponseStatus,
     RuntimeMetadata,
-    StatusDetails,
     Usage,
 )
 
@@ -56,8 +48,18 @@ class Response:
     turn_id: int = 0
     record: PlaybackRecord = field(init=False)
     _timing: ResponseTiming = field(init=False)
-    _items: list[Item] = field(default_factory=list)
+    _items: ResponseItems = field(init=False)
     _message: MessageItem | None = None
+
+    def __post_init__(self) -> None:
+        self._items = ResponseItems(
+            self.response_id,
+            self.core.conversation_id,
+            self.wanted,
+            self.core.history,
+            self.core.emit,
+            cause_first=self.core.config.dialect.is_openai,
+        )
 
     def open(self) -> None:
         """Announce the response."""
@@ -71,7 +73,7 @@ class Response:
             epoch=self.core.epoch,
             turn_id=self.turn_id,
         )
-        response = self._response("in_progress", None, facts)
+        response = self._items.response("in_progress", facts=facts)
         self.core.emit(ResponseCreated(response_id=self.response_id, response=response))
         if not self.wanted.tools:
             self._opened_message()
@@ -102,35 +104,13 @@ class Response:
 
     def _opened_message(self) -> MessageItem:
         if self._message is None:
-            item_id = answer_item_id(self.response_id)
-            item = Item(id=item_id, status="in_progress", role="assistant", content=())
             spoken = SpokenText()
-            index = self._open_item(item, spoken)
+            index = self._items.open_message(spoken)
             self._message = MessageItem(
                 self.core, self.response_id, self.wanted, self.record, index, spoken
             )
             self._message.open()
         return self._message
-
-    def _open_item(self, item: Item, spoken: SpokenText | None = None) -> int:
-        index = len(self._items)
-        self._items.append(item)
-        added = OutputItemAdded(response_id=self.response_id, output_index=index, item=item)
-        if self.wanted.in_history:
-            entry = HistoryEntry(item, response_id=self.response_id, spoken=spoken)
-            announce(self.core, item, self.core.history.add(entry), added)
-        else:
-            self.core.emit(added)
-        return index
-
-    def _finish_item(self, index: int, item: Item) -> None:
-        self._items[index] = item
-        done = OutputItemDone(response_id=self.response_id, output_index=index, item=item)
-        self.core.emit(done)
-        if self.wanted.in_history:
-            self.core.history.replace(item)
-            previous = self.core.history.previous_of(item.id)
-            self.core.emit(ItemDone(item=item, previous_item_id=previous))
 
     # -- tools ------------------------------------------------------------------------------
 
@@ -139,16 +119,14 @@ class Response:
         if not (call.name and call.call_id):
             self._tell_malformed(call)
             return
-        item = CallItem(
-            item_id=self.core.new_id("item"),
-            call_id=call.call_id,
-            name=call.name,
-            arguments=call.arguments,
+        self._items.add_call(
+            CallItem(
+                item_id=self.core.new_id("item"),
+                call_id=call.call_id,
+                name=call.name,
+                arguments=call.arguments,
+            )
         )
-        index = self._open_item(item.opened())
-        for event in item.told(self.response_id, index):
-            self.core.emit(event)
-        self._finish_item(index, item.completed())
 
     def _tell_malformed(self, call: FunctionCall) -> None:
         """Show a tool call that lacks its name or its id: nobody can answer it."""
@@ -171,8 +149,8 @@ class Response:
         if ending == "completed" and not self._items:
             self._opened_message()
         if self._message is not None:
-            self._finish_message(self._message, ending)
-        details = status_details(ending, reason)
+            index, content = self._message.output_index, self._message.finish(ending)
+            self._items.finish_message(index, item_status(ending), content)
         facts = ResponseFacts(
             type="response.done",
             session_id=self.core.session_id,
@@ -183,7 +161,8 @@ class Response:
             reason=reason or UNSET,
             omniduplex=self._measured(),
         )
-        response = self._response(ending, details, facts)
+        details = status_details(ending, reason)
+        response = self._items.response(ending, details, usage=self.usage, facts=facts)
         self.core.emit(ResponseDone(response_id=self.response_id, response=response))
         self.core.emit_rate_limits()
         if not self.out_of_band:
@@ -194,26 +173,3 @@ class Response:
         if not self.metrics and timing is UNSET:
             return UNSET
         return RuntimeMetadata(stage_metrics=self.metrics, response_request_metrics=timing)
-
-    def _finish_message(self, message: MessageItem, ending: Ending) -> None:
-        content = message.finish(ending)
-        item = msgspec.structs.replace(
-            self._items[message.output_index], status=item_status(ending), content=content
-        )
-        self._finish_item(message.output_index, item)
-
-    def _response(
-        self, status: ResponseStatus, details: StatusDetails | None, facts: ResponseFacts
-    ) -> DuplexResponse:
-        return DuplexResponse(
-            id=self.response_id,
-            status=status,
-            status_details=details,
-            output=tuple(self._items) if status != "in_progress" else (),
-            modalities=self.wanted.modalities,
-            output_modalities=self.wanted.modalities,
-            conversation_id=self.core.conversation_id if self.wanted.in_history else None,
-            metadata=self.wanted.metadata,
-            usage=self.usage,
-            facts=facts,
-        )

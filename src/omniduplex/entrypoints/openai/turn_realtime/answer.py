@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from omniduplex.audio.pcm import duration_ms
 from omniduplex.audio.stream import OutputEncoder
+from omniduplex.engine.conversation.endings import Ending, item_status, status_details
 from omniduplex.engine.conversation.history import History, SpokenText, answer_item_id
 from omniduplex.engine.conversation.message_part import MessagePart
 from omniduplex.engine.conversation.response_items import ResponseItems
@@ -15,20 +16,13 @@ from omniduplex.engine.conversation.tool_calls import CallItem
 from omniduplex.engine.turns import TurnChunk, TurnToolCall
 from omniduplex.entrypoints.openai.turn_realtime.sound import ShownEvent, SoundDelta
 from omniduplex.protocol.duplex import (
-    ItemStatus,
     RateLimitsUpdated,
     ResponseCreated,
     ResponseDone,
-    ResponseStatus,
-    StatusDetails,
-    StatusError,
     Usage,
-    failure_kind,
 )
 
 RESPONSE_ERROR = "response_error"
-
-_ITEM_STATUS: dict[ResponseStatus, ItemStatus] = {"completed": "completed"}
 
 
 @dataclass(slots=True)
@@ -168,23 +162,25 @@ class Answer:
         if self._message is not None and tail:
             self._send_sound(self._message, tail)
             self._say(self._message, "", 0.0)
-        details = None if whole else StatusDetails(type="incomplete", reason="max_output_tokens")
-        self._end("completed" if whole else "incomplete", details)
+        if whole:
+            self._end("completed")
+        else:
+            self._end("incomplete", "max_output_tokens")
 
     def cancel(self, reason: str) -> None:
         """The client wants no more of it; what it got stays in the conversation."""
-        self._end("cancelled", StatusDetails(type="cancelled", reason=reason))
+        self._end("cancelled", reason)
 
     def fail(self, code: str) -> None:
         """It cannot be finished; what the client got stays in the conversation."""
-        error = StatusError(type=failure_kind(code).error_class, code=code)
-        self._end("failed", StatusDetails(type="failed", reason=code, error=error))
+        self._end("failed", code)
 
-    def _end(self, status: ResponseStatus, details: StatusDetails | None) -> None:
+    def _end(self, ending: Ending, reason: str | None = None) -> None:
         if (message := self._message) is not None:
             message.close(sounded=self._encoder is not None)
-            item_status = _ITEM_STATUS.get(status, "incomplete")
-            self._items.finish_message(message.output_index, item_status, (message.content(),))
-        response = self._items.response(status, details, usage=self._usage)
+            status, content = item_status(ending), (message.content(),)
+            self._items.finish_message(message.output_index, status, content)
+        details = status_details(ending, reason)
+        response = self._items.response(ending, details, usage=self._usage)
         self.emit(ResponseDone(response_id=self.response_id, response=response))
         self.emit(RateLimitsUpdated())
