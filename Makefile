@@ -35,14 +35,14 @@ check: install-dev ## formatting, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# Seven minutes: the turns are a few of those that `omniduplex bench turns` has.
+# Eight minutes: the turns are a few of those that `omniduplex bench turns` has.
 bench: install-run assets ## latency, overhead, load and turn taking, as JSON in out/
 	mkdir -p out
-	$(BIN)/omniduplex bench latency --turns "$${BENCH_QUESTIONS:-12}" --json out/latency.json
+	$(BIN)/omniduplex bench latency --turns "$${BENCH_QUESTIONS:-20}" --json out/latency.json
 	$(BIN)/omniduplex bench overhead --json out/overhead.json
 	$(BIN)/omniduplex bench serve --concurrency "$${BENCH_CONCURRENCY:-1,8,32}" \
 		--json out/serve.json
-	$(BIN)/omniduplex bench turns --voices "$${BENCH_VOICES:-slt}" \
+	$(BIN)/omniduplex bench turns --policy adaptive --voices "$${BENCH_VOICES:-slt}" \
 		--scenarios "$${BENCH_SCENARIOS:-$(TURNS)}" --json out/turns.json
 
 fuzz: install-fuzz ## every decoder for FUZZ_SECONDS (60), routes and events by the thousand

@@ -276,6 +276,19 @@ REFUSALS: dict[str, Refusal] = {
         "playback_item_mismatch",
         "item_id",
     ),
+    "append: without audio": ("input_audio_buffer.append", {}, "bad_event", "audio"),
+    "append: slices of a picture": (
+        "input_audio_buffer.append",
+        {"audio": "", "max_slice_nums": 5},
+        "invalid_video_frames",
+        "max_slice_nums",
+    ),
+    "create: an output that is no text": (
+        "conversation.item.create",
+        {"item": {"type": "function_call_output", "call_id": "c", "output": 5}},
+        "invalid_function_call_output",
+        "item.output",
+    ),
     "event ack: the future": (
         "session.event_ack",
         {"server_event_seq": 10**9},
@@ -285,7 +298,7 @@ REFUSALS: dict[str, Refusal] = {
     "resume: too late": (
         "session.resume",
         {"session_id": "s", "resume_token": "t"},
-        "invalid_session_resume",
+        "unsupported_session_resume",
         None,
     ),
 }

@@ -43,7 +43,7 @@ BAD_FRAMES: dict[str, tuple[str | bytes, str, str | None]] = {
     ),
     "a late resume": (
         '{"type":"session.resume","event_id":"e1","session_id":"s","resume_token":"t"}',
-        "invalid_session_resume",
+        "unsupported_session_resume",
         "e1",
     ),
     "nothing to cancel": (

@@ -123,13 +123,14 @@ def test_the_duplex_dialect_renders_facts_as_metadata() -> None:
     assert "facts" not in finished
 
 
-def test_a_client_cannot_overwrite_the_facts() -> None:
+def test_a_client_cannot_overwrite_the_facts_and_has_its_own_back() -> None:
     facts = CANCELLED.response.facts
     response = DuplexResponse(
         id="r", status="completed", metadata={"epoch": 9, "mine": 1}, facts=facts
     )
     metadata = duplex(ResponseDone(response_id="r", response=response))["response"]["metadata"]
     assert (metadata["epoch"], metadata["mine"]) == (0, 1)
+    assert metadata["client"] == {"epoch": 9, "mine": 1}
 
 
 def test_a_duplex_error_names_a_session_field_as_the_session_does() -> None:

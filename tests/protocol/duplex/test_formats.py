@@ -40,7 +40,7 @@ ALL = [(name, encoding) for encoding, names in SPELLINGS.items() for name in nam
 def test_every_spelling_means_its_encoding(name: str, encoding: str) -> None:
     for given in (name, {"type": name}, {"format": name}):
         assert patched(DUPLEX, input_audio_format=given).input_format.encoding == encoding
-        command = AppendAudio(format=given)
+        command = AppendAudio(audio=b"", format=given)
         assert parse_append_format(command, DUPLEX.input_format).encoding == encoding
 
 
@@ -169,16 +169,19 @@ def test_a_format_is_shown_by_its_ga_name(
 
 def test_an_append_is_in_the_sessions_format_unless_it_says_otherwise() -> None:
     session_format = AudioFormat(sample_rate_hz=24000)
-    assert parse_append_format(AppendAudio(), session_format) is session_format
+    assert parse_append_format(AppendAudio(audio=b""), session_format) is session_format
     assert (
-        parse_append_format(AppendAudio(sample_rate_hz=8000), session_format).sample_rate_hz == 8000
+        parse_append_format(
+            AppendAudio(audio=b"", sample_rate_hz=8000), session_format
+        ).sample_rate_hz
+        == 8000
     )
-    assert parse_append_format(AppendAudio(format="ulaw"), session_format) == AudioFormat(
-        encoding="g711_ulaw", sample_rate_hz=8000
-    )
-    named = AppendAudio(format={"type": "audio/pcm", "rate": 44100})
+    assert parse_append_format(
+        AppendAudio(audio=b"", format="ulaw"), session_format
+    ) == AudioFormat(encoding="g711_ulaw", sample_rate_hz=8000)
+    named = AppendAudio(audio=b"", format={"type": "audio/pcm", "rate": 44100})
     assert parse_append_format(named, session_format).sample_rate_hz == 44100
-    both = AppendAudio(format={"type": "audio/pcm", "rate": 44100}, sample_rate_hz=48000)
+    both = AppendAudio(audio=b"", format={"type": "audio/pcm", "rate": 44100}, sample_rate_hz=48000)
     assert parse_append_format(both, session_format).sample_rate_hz == 48000
 
 
@@ -197,6 +200,6 @@ def test_an_append_is_in_the_sessions_format_unless_it_says_otherwise() -> None:
 )
 def test_an_append_in_an_impossible_format(fields: dict[str, Any], code: str, param: str) -> None:
     with pytest.raises(DuplexError) as refusal:
-        parse_append_format(AppendAudio(event_id="evt_1", **fields), AudioFormat())
+        parse_append_format(AppendAudio(audio=b"", event_id="evt_1", **fields), AudioFormat())
     error = refusal.value
     assert (error.code, error.param, error.event_id) == (code, param, "evt_1")

@@ -109,7 +109,7 @@ class DuplexConnection:
                 self._attachment.ack(self._socket, command.server_event_seq)
             case ResumeSession():
                 raise DuplexError(
-                    "invalid_session_resume", "`session.resume` can only be the first event."
+                    "unsupported_session_resume", "`session.resume` can only be the first event."
                 )
             case _:
                 await self._submit(command)

@@ -260,6 +260,8 @@ def _fields(wire_type: str, message: dict[str, Any]) -> dict[str, Any]:
     for alias, name in FIELD_ALIASES.get(wire_type, {}).items():
         if name not in fields and message.get(alias) is not None:
             fields[name] = _as_exact_int(message[alias])
+    if fields.get("video_frames"):  # pictures may come without sound
+        fields.setdefault("audio", "")
     return fields | {"type": wire_type}
 
 
@@ -289,6 +291,8 @@ def _refusal(wire_type: str, reason: str, event_id: str | None) -> DuplexError:
 def _code(wire_type: str, path: str, sentence: str) -> str:
     if sentence.startswith("Invalid base64"):
         return "bad_audio"
+    if path == "item.output":
+        return "invalid_function_call_output"
     if path == "item_id" and wire_type.startswith("conversation.item."):
         return "missing_item_id"
     for name in path.split("."):

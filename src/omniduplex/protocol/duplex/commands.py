@@ -73,7 +73,7 @@ class AppendAudio(realtime.AppendAudio, frozen=True, kw_only=True, forbid_unknow
     force_listen: bool = False
     transcript: str | None = None
     video_frames: tuple[str, ...] = ()
-    max_slice_nums: int | None = None
+    max_slice_nums: Literal[1] | None = None
 
 
 class Commit(realtime.Commit, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -54,7 +54,10 @@ def _duplex_response(response: DuplexResponse, facts: dict[str, Any]) -> DuplexR
     shown = response.modalities
     if shown is UNSET and modalities is not UNSET:
         shown = tuple(name for name in ("audio", "text") if name in modalities)
-    metadata = {**(response.metadata or {}), **facts} or None
+    own = response.metadata or {}
+    metadata = {**own, **facts}
+    if not own.keys().isdisjoint(facts):  # the client has what it gave back all the same
+        metadata["client"] = own
     return structs.replace(
         response, modalities=shown, facts=UNSET, conversation_id=UNSET, metadata=metadata or None
     )

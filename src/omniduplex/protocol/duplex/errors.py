@@ -72,9 +72,11 @@ ERROR_KINDS: dict[str, ErrorKind] = {
         "The server stops and opens no session any more; connect to another.", retryable=True
     ),
     # resume
-    "invalid_session_resume": _invalid("`session.resume` is malformed or not the first event."),
+    "invalid_session_resume": _invalid("`session.resume` is malformed, or names no session."),
     "session_resume_expired": _invalid("The detached session is gone."),
-    "unsupported_session_resume": _invalid("The sessions of this model cannot be resumed."),
+    "unsupported_session_resume": _invalid(
+        "This session cannot be resumed, or `session.resume` was not the first event."
+    ),
     "invalid_resume_token": _invalid("The resume token is not the session's newest."),
     "session_resume_conflict": _invalid("Another connection is resuming this session."),
     "runtime_resume_failed": _server("The engine could not attach the session.", retryable=True),

@@ -24,7 +24,7 @@ class RealtimeCommand(
 class AppendAudio(RealtimeCommand, frozen=True, kw_only=True, tag="input_audio_buffer.append"):
     """Audio for the open utterance, in the session's input format."""
 
-    audio: bytes = b""
+    audio: bytes
 
 
 class Commit(RealtimeCommand, frozen=True, kw_only=True, tag="input_audio_buffer.commit"):

@@ -196,7 +196,7 @@ def test_the_session_object_tells_of_the_answer_under_way(driver: SessionDriver)
         (SignalTurn(event="wave"), "bad_event"),
         (SignalTurn(event="response.cancel"), "response_not_active"),
         (AppendText(text="Hi"), "native_text_append_unsupported"),
-        (AppendAudio(video_frames=("AAAA",)), "invalid_input_modality"),
+        (AppendAudio(audio=b"", video_frames=("AAAA",)), "invalid_input_modality"),
         (AppendAudio(audio=bytes(960), duration_ms=-1), "bad_event"),
         (AppendAudio(audio=bytes(960), duration_ms=1e308), "bad_event"),
         (AppendAudio(audio=b"\0\0", format="mp3"), "unsupported_audio_format"),

@@ -39,7 +39,7 @@ class AudioReady(msgspec.Struct, frozen=True, gc=False):
 
 
 class CloseRequest(msgspec.Struct, frozen=True, gc=False):
-    """The server ends the session; `expired` chooses the closing event, a `failure` is told first."""
+    """The server ends the session; `expired` chooses the event, a `failure` is told before it."""
 
     reason: str
     expired: bool = False
