@@ -214,9 +214,9 @@ async def test_a_start_that_takes_too_long_is_given_up(
     client_class: type[StageClient], listener: Listener, fifo: Path
 ) -> None:
     config = stage(SlowModel, options={"go": str(fifo)})
-    client = client_class(config, start_timeout_s=0.001)
+    client = client_class(config, start_timeout_s=0.5)
 
-    with pytest.raises(StageStartError, match=r"'test' was not ready after 0\.001 s"):
+    with pytest.raises(StageStartError, match=r"'test' was not ready after 0\.5 s"):
         await client.start(listener.on_output, listener.on_dead)
 
     assert client.pid is None or process_is_gone(client.pid)
