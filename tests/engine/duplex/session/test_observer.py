@@ -4,11 +4,14 @@ from prometheus_client import CollectorRegistry
 
 from omniduplex.engine.duplex.session.observer import SessionObserver
 from omniduplex.protocol.duplex import (
+    AudioDelta,
     DuplexResponse,
     PlaybackCursor,
+    ResponseCreated,
     ResponseDone,
     ResponseFacts,
     ResponseStatus,
+    SpeechStopped,
     StatusDetails,
 )
 from omniduplex.telemetry.metrics import ServerMetrics
@@ -56,3 +59,16 @@ def test_only_a_user_who_talks_over_an_answer_barges_in() -> None:
 
     assert watched.value("barge_ins_total") == 2
     assert watched.value("responses_total", status="cancelled") == 3
+
+
+def test_the_user_waits_for_the_answer_and_not_for_what_is_beside_it() -> None:
+    watched = Watched()
+    watched.observer.saw(SpeechStopped(item_id="i1", audio_end_ms=100), 10.0)
+    for at, name, conversation in ((10.1, "beside", None), (10.2, "answer", "conv_1")):
+        response = DuplexResponse(id=name, status="in_progress", conversation_id=conversation)
+        watched.observer.saw(ResponseCreated(response_id=name, response=response), at)
+    watched.observer.saw(AudioDelta(response_id="beside", item_id="i2", delta=b""), 10.3)
+    assert watched.value("first_audio_seconds_count") == 0
+    watched.observer.saw(AudioDelta(response_id="answer", item_id="i3", delta=b""), 10.75)
+    assert watched.value("first_audio_seconds_count") == 1
+    assert watched.value("first_audio_seconds_sum") == 0.75
