@@ -85,3 +85,4 @@ def test_the_sessions_of_a_worker_that_dies_or_hangs_end_typed_and_the_next_one_
         note_figure("all_told_after_s", round(monotonic() - struck, 3))
         stack.close()
         answers_again(server)
+        note_figure("answers_again_after_s", round(monotonic() - struck, 3))
