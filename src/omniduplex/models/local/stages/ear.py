@@ -37,7 +37,7 @@ from omniduplex.models.local.stages.turns import (
 SAMPLES_PER_MS = VAD_RATE // 1000
 FRAME_MS = FRAME_SAMPLES // SAMPLES_PER_MS
 UNIT_MS = 1000
-# Silence after which the words are recognised: in speech that goes on, one such gap comes in 10 s.
+# Silence after which the words are recognised: in speech that goes on, one such gap comes in 6 s.
 PAUSE_MS = 64
 # Over an answer a word is worth more than the moment: a hum has gaps as well.
 OVERLAP_PAUSE_MS = 96
