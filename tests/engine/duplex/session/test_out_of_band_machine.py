@@ -60,14 +60,14 @@ from omniduplex.protocol.duplex import (
 )
 
 CI = settings(
-    max_examples=80,
+    max_examples=50,
     stateful_step_count=30,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-DESK = settings(CI, max_examples=40, derandomize=False)
+DESK = settings(CI, max_examples=30)
 
 ADAPTIVE = msgspec.structs.replace(LISTENING, overlap_policy="adaptive")
 PHONE = msgspec.structs.replace(

@@ -157,14 +157,15 @@ class OutOfBand:
         """Stop the response that a command names; false if that is none of these."""
         if not isinstance(command, CancelResponse | ClearOutputAudio):
             return False
-        found = [one for one in self._responses.values() if one.response_id == command.response_id]
-        for response in found:
-            if isinstance(command, CancelResponse):
-                self._stop(response, "cancelled", "client_cancelled")
-            else:
-                self._core.emit(OutputCleared(response_id=response.response_id))
-                self._stop(response, "cancelled", "output_audio_buffer_clear")
-        return bool(found)
+        response = self._named(command.response_id)
+        if response is None:
+            return False
+        if isinstance(command, CancelResponse):
+            self._stop(response, "cancelled", "client_cancelled")
+        else:
+            self._core.emit(OutputCleared(response_id=response.response_id))
+            self._stop(response, "cancelled", "output_audio_buffer_clear")
+        return True
 
     def give_up(self, code: str, unannounced: Set[str]) -> None:
         """What is under way cannot be delivered; of the `unannounced` the client never heard."""
@@ -177,15 +178,20 @@ class OutOfBand:
 
     def lose(self, response_id: str, code: str) -> bool:
         """A response cannot be delivered; false if it is none of those under way."""
-        found = [one for one in self._responses.values() if one.response_id == response_id]
-        for response in found:
-            self._stop(response, "failed", code)
-        return bool(found)
+        response = self._named(response_id)
+        if response is None:
+            return False
+        self._stop(response, "failed", code)
+        return True
 
     def close(self) -> None:
         """The session ends."""
         for response in tuple(self._responses.values()):
             self._stop(response, "cancelled", CLOSED)
+
+    def _named(self, response_id: str | None) -> Response | None:
+        under_way = self._responses.values()
+        return next((one for one in under_way if one.response_id == response_id), None)
 
     def _fail(self, response: Response, error: DuplexError) -> None:
         self._core.emit_error(error)
