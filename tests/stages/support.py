@@ -4,13 +4,19 @@ import asyncio
 import os
 from typing import Any
 
+import pytest
 from tests.stages.worker_models import path_of
 
 from omniduplex.config.pipeline import StageConfig
+from omniduplex.stages.client import StageClient
+from omniduplex.stages.factory import create_client
 from omniduplex.stages.messages import StageOutput
 from omniduplex.stages.model import StageModel
 
 TIMEOUT_S = 60.0
+
+both = pytest.mark.parametrize("worker", ["thread", "process"])
+everywhere = pytest.mark.parametrize("worker", ["thread", "process", "inline"])
 
 
 def stage(model_class: type[StageModel], **fields: Any) -> StageConfig:
@@ -61,3 +67,9 @@ def process_is_gone(pid: int) -> bool:
     except ProcessLookupError:
         return True
     return False
+
+
+async def running(config: StageConfig, listener: Listener) -> StageClient:
+    client = create_client(config)
+    await client.start(listener.on_output, listener.on_dead)
+    return client
