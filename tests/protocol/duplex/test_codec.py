@@ -208,6 +208,10 @@ def test_a_whole_number_may_be_written_as_a_float() -> None:
         ("barge_in", {"source": "client_vad"}, BargeIn(event_id="e")),
         ("response.cancel", {"response_id": "r"}, CancelResponse(event_id="e", response_id="r")),
         ("conversation.item.delete", {"item_id": "i"}, DeleteItem(event_id="e", item_id="i")),
+        ("playback_ack", {"played_ms": 80}, AckPlayback(event_id="e", played_ms=80)),
+        ("close", {}, CloseSession(event_id="e")),
+        ("close", {"reason": "bye"}, CloseSession(event_id="e", reason="bye")),
+        ("timeout", {}, CloseSession(event_id="e", reason="timeout")),
     ],
 )
 def test_some_turn_signals_are_other_commands(

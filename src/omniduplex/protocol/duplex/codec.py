@@ -48,19 +48,20 @@ FIELD_ALIASES = {
 }
 
 # `turn.signal` with one of these names is that command, its fields being the payload.
-ROUTED_SIGNALS = frozenset(
-    {
-        "input.cancel",
-        "barge_in",
-        "response.cancel",
-        "output_audio_buffer.clear",
-        "session.update",
-        "conversation.item.create",
-        "conversation.item.retrieve",
-        "conversation.item.delete",
-        "conversation.item.truncate",
-    }
-)
+ROUTED_SIGNALS = {
+    "input.cancel": "input.cancel",
+    "barge_in": "barge_in",
+    "response.cancel": "response.cancel",
+    "output_audio_buffer.clear": "output_audio_buffer.clear",
+    "session.update": "session.update",
+    "conversation.item.create": "conversation.item.create",
+    "conversation.item.retrieve": "conversation.item.retrieve",
+    "conversation.item.delete": "conversation.item.delete",
+    "conversation.item.truncate": "conversation.item.truncate",
+    "playback_ack": "playback.ack",
+    "close": "session.close",
+    "timeout": "session.close",
+}
 
 FIELD_CODES = {
     "format": "unsupported_audio_format",
@@ -126,10 +127,13 @@ def decode_command(raw: str | bytes) -> DuplexCommand:
 
 def resolve_signal(signal: SignalTurn) -> DuplexCommand:
     """Return the command that a turn signal stands for, or the signal if it is only that."""
-    if signal.event not in ROUTED_SIGNALS:
+    wire_type = ROUTED_SIGNALS.get(signal.event)
+    if wire_type is None:
         return signal
     payload = signal.payload if isinstance(signal.payload, dict) else {}
-    return _convert(signal.event, {**payload, "event_id": signal.event_id}, signal.event_id)
+    if signal.event == "timeout":
+        payload = {"reason": "timeout", **payload}
+    return _convert(wire_type, {**payload, "event_id": signal.event_id}, signal.event_id)
 
 
 def encode_command(command: DuplexCommand) -> str:

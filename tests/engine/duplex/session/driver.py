@@ -13,7 +13,7 @@ from omniduplex.audio.pcm import byte_count
 from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
 from omniduplex.engine.duplex.model_events import (
     FunctionCall,
-    ModelEvent,
+    Projected,
     ResponseAudio,
     ResponseEnded,
     ResponseFailed,
@@ -229,7 +229,7 @@ class SessionDriver:
 
     # -- the model --------------------------------------------------------------------------
 
-    def model_says(self, *events: ModelEvent) -> None:
+    def model_says(self, *events: Projected) -> None:
         """A stage output comes that means these events."""
         self.model.says = list(events)
         self.feed(StageResult(0, StageOutput("any")))

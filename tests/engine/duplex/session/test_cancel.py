@@ -23,6 +23,7 @@ from omniduplex.protocol.duplex import (
     RetrieveItem,
     SignalTurn,
     TextDelta,
+    TruncateItem,
 )
 
 ENDING = [
@@ -270,6 +271,21 @@ def test_a_cut_off_answer_is_retrieved_as_heard(driver: SessionDriver) -> None:
     content = driver.last(ItemRetrieved).item.content
     assert content
     assert content[0].transcript == "One two three"
+
+
+def test_an_answer_that_is_being_made_is_retrieved_as_far_as_it_is(driver: SessionDriver) -> None:
+    driver.user_turn("Hi")
+    driver.send(RetrieveItem(item_id="item_resp_1"))
+    driver.model_audio(500, "One two three")
+    driver.send(RetrieveItem(item_id="item_resp_1"))
+    driver.model_audio(500, " four five six.")
+    driver.send(TruncateItem(item_id="item_resp_1", audio_end_ms=500))
+    driver.send(RetrieveItem(item_id="item_resp_1"))
+
+    shown = [event.item for event in driver.events() if isinstance(event, ItemRetrieved)]
+    assert [item.status for item in shown] == ["in_progress"] * 3
+    words = [[part.transcript for part in item.content or ()] for item in shown]
+    assert words == [[], ["One two three"], ["One two three"]]
 
 
 # Text during an answer

@@ -67,7 +67,7 @@ CI = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-DESK = settings(CI, max_examples=40, derandomize=False)
+DESK = settings(CI, max_examples=40)
 
 LISTEN_ONLY = msgspec.structs.replace(LISTENING, overlap_policy="listen_only")
 ACK_ONLY = msgspec.structs.replace(LISTENING, playback_commit_policy="ack_only")

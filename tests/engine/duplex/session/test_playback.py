@@ -12,6 +12,7 @@ from tests.engine.duplex.session.driver import LISTENING, SessionDriver
 from omniduplex.protocol.duplex import (
     AckPlayback,
     CancelResponse,
+    CreateResponse,
     DeleteItem,
     ItemRetrieved,
     ItemTruncated,
@@ -242,6 +243,17 @@ def test_a_truncation_is_told_and_acknowledged(driver: SessionDriver) -> None:
     assert driver.last(ItemTruncated).audio_end_ms == 1200
     assert (facts(driver).truncate, facts(driver).committed_ms) == (True, 1200)
     assert heard(driver) == "One two three"
+
+
+def test_an_answer_in_writing_has_no_audio_to_truncate(by_hand: SessionDriver) -> None:
+    by_hand.says("Hi")
+    by_hand.send(CreateResponse())
+    by_hand.model_text("Written.")
+    by_hand.model_ends()
+    by_hand.send(TruncateItem(item_id="item_resp_1", audio_end_ms=100, event_id="e1"))
+
+    error = by_hand.error()
+    assert (error.code, error.param, error.event_id) == ("bad_event", "content_index", "e1")
 
 
 def test_a_cut_is_for_good(driver: SessionDriver) -> None:

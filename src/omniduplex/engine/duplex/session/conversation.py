@@ -15,6 +15,7 @@ from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.engine.duplex.session.prompts import heard_text
 from omniduplex.protocol.duplex import (
     AckPlayback,
+    ContentPart,
     CreateItem,
     DeleteItem,
     DuplexError,
@@ -51,7 +52,7 @@ class Conversation:
         core = self._core
         new = core.item_reader().read(command.item, "item", among=core.history)
         # The OpenAI API keeps an item as it was sent.
-        new, picture = (new, None) if core.config.dialect.is_openai else new.apart()
+        new, picture = new.apart() if core.config.knows_extensions else (new, None)
         for item in (new.item, picture):
             if item is not None and core.history.is_taken(item.id):
                 message = f"the id {item.id!r} is taken"
@@ -88,7 +89,12 @@ class Conversation:
     def _as_heard(self, entry: HistoryEntry) -> Item:
         item = entry.item
         record = self._core.playback.get(entry.response_id) if entry.response_id else None
-        if record is None or not record.cut_off or isinstance(item.content, UnsetType):
+        if record is None or isinstance(item.content, UnsetType):
+            return item
+        cut_off = record.cut_off
+        if item.status == "in_progress":
+            return msgspec.structs.replace(item, content=self._so_far(entry, cut_off=cut_off))
+        if not cut_off:
             return item
         text = heard_text(entry, self._core.playback)
         parts = tuple(
@@ -96,6 +102,14 @@ class Conversation:
             for part in item.content
         )
         return msgspec.structs.replace(item, content=parts)
+
+    def _so_far(self, entry: HistoryEntry, *, cut_off: bool) -> tuple[ContentPart, ...]:
+        """What an answer that is being made has said, or of one that was cut, what was heard."""
+        spoken = entry.spoken
+        if spoken is None or not spoken.duration_ms:
+            return ()
+        text = heard_text(entry, self._core.playback) if cut_off else spoken.text
+        return (ContentPart(type="output_audio", transcript=text),)
 
     def delete(self, command: DeleteItem) -> None:
         """Take an item out."""
@@ -140,7 +154,9 @@ class Conversation:
             raise DuplexError(
                 "bad_event", "only an assistant's audio can be truncated", param="item_id"
             )
-        if command.content_index != 0:
+        parts = entry.item.content
+        is_silent = parts and not any(part.type == "output_audio" for part in parts)
+        if command.content_index != 0 or is_silent:
             raise DuplexError("bad_event", "no audio part there", param="content_index")
         return record
 
