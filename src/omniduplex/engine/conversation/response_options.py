@@ -93,7 +93,7 @@ def read_options(
             if options.tool_choice is None
             else read_tool_choice(options.tool_choice, "response.tool_choice")
         ),
-        metadata=_metadata(options, limited=config.dialect.is_openai),
+        metadata=_metadata(options, limited=not config.knows_extensions),
         in_history=options.conversation != "none",
         interruptible=options.interruptible is not False,
         input=None if options.input is None else _input(reader, options.input),

@@ -8,7 +8,7 @@ from omniduplex.protocol.duplex import InputCommitted, Item
 
 
 def announce(core: SessionCore, item: Item, previous: str | None, cause: InputCommitted) -> None:
-    """Show an item that was added behind `previous`, and its cause, in its dialect's order."""
-    is_openai = core.config.dialect.is_openai
-    for event in new_item_events(item, previous, cause, cause_first=is_openai):
+    """Show an item that was added behind `previous`, and its cause, in its client's order."""
+    cause_first = not core.config.knows_extensions
+    for event in new_item_events(item, previous, cause, cause_first=cause_first):
         core.emit(event)

@@ -73,12 +73,12 @@ def commit_turn(core: SessionCore, turn: CommittedTurn) -> None:
 def commit_item(core: SessionCore, item: Item, previous: str | None) -> None:
     """Add an item whose audio is to be recognised: a turn that nobody answers yet (section 7.6).
 
-    For a client of the OpenAI API nothing was committed: its input buffer is as it was.
+    For a stock client of the OpenAI API nothing was committed: its input buffer is as it was.
     """
     core.emit(ItemAdded(item=item, previous_item_id=previous))
     core.emit(ItemCreated(item=item, previous_item_id=previous))
     core.turn_id += 1
-    if not core.config.dialect.is_openai:
+    if core.config.knows_extensions:
         turn = CommittedTurn(item_id=item.id, transcript=None, audio_ms=0.0)
         core.emit(
             InputCommitted(item_id=item.id, previous_item_id=previous, event=_facts(core, turn))

@@ -21,7 +21,7 @@ def configure(core: SessionCore, patch: SessionPatch) -> None:
     Raises:
         DuplexError: for the first thing that cannot be; nothing has changed then.
     """
-    if core.config.dialect.is_openai:
+    if not core.config.knows_extensions:
         # Stock clients repeat their model's name; it names nothing here (interop, MUST 1).
         patch = msgspec.structs.replace(patch, model=UNSET)
     config = apply_patch(core.config, patch)

@@ -40,7 +40,7 @@ class Playout:
         """
         self._core.effects.append(DropQueuedAudio(response_id))
         played = self._core.loudspeaker.clear(response_id)
-        if announce or (played and self._core.config.dialect.is_openai):
+        if announce or (played and not self._core.config.knows_extensions):
             self._core.emit(OutputCleared(response_id=response_id))
 
     def forget(self, response_id: str) -> None:

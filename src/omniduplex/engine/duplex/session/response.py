@@ -58,7 +58,7 @@ class Response:
             self.wanted,
             self.core.history,
             self.core.emit,
-            cause_first=self.core.config.dialect.is_openai,
+            cause_first=not self.core.config.knows_extensions,
         )
 
     def open(self) -> None:
