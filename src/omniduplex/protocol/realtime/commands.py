@@ -32,7 +32,7 @@ class Commit(RealtimeCommand, frozen=True, kw_only=True, tag="input_audio_buffer
 
 
 class ClearInput(RealtimeCommand, frozen=True, kw_only=True, tag="input_audio_buffer.clear"):
-    """Drop the audio that is not committed."""
+    """Drop the audio that is not committed; speech that was announced has stopped then."""
 
 
 class CreateItem(RealtimeCommand, frozen=True, kw_only=True, tag="conversation.item.create"):

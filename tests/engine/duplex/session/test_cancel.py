@@ -1,7 +1,9 @@
 """Stopping an answer: wire contract, section 7.4. The epoch comes first, one ending last."""
 
+import msgspec
 import pytest
-from tests.engine.duplex.session.driver import SessionDriver, kinds, loud, quiet
+from tests.engine.duplex.session.conftest import OpenSession
+from tests.engine.duplex.session.driver import LISTENING, SessionDriver, kinds, loud, quiet
 
 from omniduplex.engine.duplex.contracts import Abort
 from omniduplex.engine.duplex.session.effects import DropQueuedAudio, Emit, SetTimer
@@ -22,8 +24,11 @@ from omniduplex.protocol.duplex import (
     ResponseDone,
     RetrieveItem,
     SignalTurn,
+    SpeechStarted,
+    SpeechStopped,
     TextDelta,
     TruncateItem,
+    TurnDetection,
 )
 
 ENDING = [
@@ -179,6 +184,39 @@ def test_clearing_input_keeps_the_epoch_and_the_answer(driver: SessionDriver) ->
 
     assert driver.kinds() == ["InputCleared"]
     assert (driver.session.epoch, driver.model.heard) == (0, b"")
+    driver.answers((100, "there was."))
+
+
+@pytest.mark.parametrize("command", [ClearInput(), CancelInput(), BargeIn()])
+def test_an_utterance_that_is_dropped_has_stopped(
+    driver: SessionDriver, command: DuplexCommand
+) -> None:
+    driver.append(300)
+    driver.user_speaks(at_ms=100)
+    driver.events()
+    driver.send(command)
+
+    assert driver.kinds() == ["SpeechStopped", "InputCleared"]
+    started, stopped = driver.last(SpeechStarted), driver.last(SpeechStopped)
+    assert (stopped.item_id, stopped.audio_end_ms) == (started.item_id, 300)
+    assert driver.session.public_object().turn_state == "idle"
+
+    driver.user_turn("Once more")
+    assert driver.last(SpeechStarted).item_id != started.item_id
+    assert driver.said == [("user", "Once more")]
+
+
+def test_an_answer_goes_on_when_the_speech_over_it_is_cleared(open_session: OpenSession) -> None:
+    detection = TurnDetection(interrupt_response=False)
+    driver = open_session(
+        msgspec.structs.replace(LISTENING, turn_detection=detection, overlap_policy="listen_only")
+    )
+    speaking(driver)
+    driver.user_speaks(at_ms=100)
+    driver.send(ClearInput())
+
+    assert driver.kinds()[-2:] == ["SpeechStopped", "InputCleared"]
+    assert driver.session.public_object().turn_state == "assistant_generating"
     driver.answers((100, "there was."))
 
 

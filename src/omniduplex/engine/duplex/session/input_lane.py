@@ -292,6 +292,9 @@ class InputLane:
         self._output.drop_draft()
         if not self._audio.drop_open():
             return  # all that is heard belongs to a commit that waits its turn
+        if self.speaking:
+            self._turn.fall_silent(int(self.heard_ms))
+            self._nothing_to_answer()
         self._turn_over()
         self._overlap.forget()
         self._appends.forget()
