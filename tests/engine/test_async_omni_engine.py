@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 import pytest
@@ -9,8 +10,10 @@ from tests.engine.stage_models import DoesNotLoad, Loud, Words, say
 
 from omniduplex.config.errors import ConfigError
 from omniduplex.config.pipeline import PipelineConfig, StageConfig
+from omniduplex.engine import async_omni_engine
 from omniduplex.engine.async_omni_engine import AsyncOmniEngine, StageFailed
 from omniduplex.engine.turns import SpeechRequest, TurnRefused
+from omniduplex.engine.unread_parts import UnreadParts
 from omniduplex.stages.errors import StageStartError
 from omniduplex.stages.model import StageModel
 
@@ -130,6 +133,53 @@ def test_more_turns_than_there_is_room_for_are_refused() -> None:
             assert refused.value.code == "rate_limit_exceeded"
             await first.aclose()
             assert await texts(engine, "now me") == ["NOW", "ME"]
+
+    asyncio.run(check())
+    engine.shutdown()
+
+
+def test_a_turn_that_its_stages_have_done_leaves_room_though_it_is_not_read() -> None:
+    engine = AsyncOmniEngine(msgspec.structs.replace(threads(Words, Loud), max_turns=1))
+    engine.start()
+
+    async def check() -> None:
+        async with asyncio.timeout(60):
+            first = engine.generate(say("read me later"))
+            read = [await anext(first)]
+            while await engine.active_turns():
+                pass
+            assert await texts(engine, "now me") == ["NOW", "ME"]
+            read += [chunk async for chunk in first]
+            assert [chunk.text for chunk in read] == ["READ", "ME", "LATER"]
+            await first.aclose()
+            assert await texts(engine, "and again") == ["AND", "AGAIN"]
+            second = engine.generate(say("for ever"))
+            await anext(second)
+            with pytest.raises(TurnRefused, match="1 requests run already"):
+                await texts(engine, "too many")
+            await second.aclose()
+
+    asyncio.run(check())
+    engine.shutdown()
+
+
+def test_a_turn_that_is_not_read_is_given_up_and_leaves_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(async_omni_engine, "UnreadParts", partial(UnreadParts, max_bytes=4096))
+    engine = AsyncOmniEngine(msgspec.structs.replace(threads(Words, Loud), max_turns=1))
+    engine.start()
+
+    async def check() -> None:
+        async with asyncio.timeout(60):
+            unread = engine.generate(say("word " * 100))
+            await anext(unread)
+            while await engine.active_turns():
+                pass
+            assert await texts(engine, "now me") == ["NOW", "ME"]
+            with pytest.raises(StageFailed, match="it was not read"):
+                async for _ in unread:
+                    pass
 
     asyncio.run(check())
     engine.shutdown()

@@ -7,6 +7,7 @@ import threading
 import uuid
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from queue import SimpleQueue
 from typing import TypeVar
 
@@ -27,23 +28,40 @@ from omniduplex.engine.turns import (
     TurnRefused,
     TurnRequest,
 )
+from omniduplex.engine.unread_parts import UnreadParts, is_last
 
 TurnOrchestratorT = TypeVar("TurnOrchestratorT", bound=Orchestrator)
 OnPart = Callable[[TurnChunk | TurnFailure], None]
 
 
 class StageFailed(Exception):  # noqa: N818 - it reports the stage's failure, not the caller's
-    """A stage could not finish a turn; the message is the stage's own."""
+    """A turn was not finished: a stage could not, or nobody read what it made."""
+
+
+class _Slot:
+    """One of the places for turns; two threads may give it back, and it is given back once."""
+
+    def __init__(self, room: threading.BoundedSemaphore) -> None:
+        self._room = room
+        self._is_free = threading.Lock()
+
+    def free(self) -> None:
+        """Let another turn have it."""
+        if self._is_free.acquire(blocking=False):
+            self._room.release()
 
 
 class _Reader:
     """What a caller keeps of its turn."""
 
-    ended = False
+    def __init__(self, unread: UnreadParts) -> None:
+        self._unread = unread
+        self.ended = False
 
     def read(self, part: TurnChunk | TurnFailure) -> TurnChunk:
         """Note whether the part is the last; raises `StageFailed` for a failure."""
-        self.ended = isinstance(part, TurnFailure) or part.finished
+        self._unread.taken(part)
+        self.ended = is_last(part)
         if isinstance(part, TurnFailure):
             raise StageFailed(part.reason)
         return part
@@ -65,9 +83,12 @@ class TurnEngineBase(OmniEngineBase[TurnOrchestratorT]):
     async def generate(self, request: TurnRequest) -> AsyncGenerator[TurnChunk, None]:
         """Run one turn and yield its chunks; closing the generator early aborts it.
 
+        A turn takes one of `max_turns` places until its stages are done with it, however much of
+        it is still to be read.
+
         Raises:
             TurnRefused: the deployment does not take it, or `max_turns` run already.
-            StageFailed: a stage answered with an error or died.
+            StageFailed: a stage answered with an error or died, or too much was left unread.
         """
         loop = asyncio.get_running_loop()
         parts: asyncio.Queue[TurnChunk | TurnFailure] = asyncio.Queue()
@@ -75,9 +96,9 @@ class TurnEngineBase(OmniEngineBase[TurnOrchestratorT]):
         def take(part: TurnChunk | TurnFailure) -> None:
             loop.call_soon_threadsafe(parts.put_nowait, part)
 
-        with self._admitted():
+        with self._admitted() as slot:
             turn_id, turn = await asyncio.to_thread(self._create, request)
-            with self._running(turn_id, turn, take) as reader:
+            with self._running(turn_id, turn, slot, take) as reader:
                 while not reader.ended:
                     yield reader.read(await parts.get())
 
@@ -85,8 +106,8 @@ class TurnEngineBase(OmniEngineBase[TurnOrchestratorT]):
         """Do what `generate` does, for a caller without a loop: it blocks between chunks."""
         parts: SimpleQueue[TurnChunk | TurnFailure] = SimpleQueue()
         with (
-            self._admitted(),
-            self._running(*self._create(request), parts.put) as reader,
+            self._admitted() as slot,
+            self._running(*self._create(request), slot, parts.put) as reader,
         ):
             while not reader.ended:
                 yield reader.read(parts.get())
@@ -99,14 +120,15 @@ class TurnEngineBase(OmniEngineBase[TurnOrchestratorT]):
         return self.orchestrator.active_turns
 
     @contextmanager
-    def _admitted(self) -> Iterator[None]:
+    def _admitted(self) -> Iterator[_Slot]:
         if not self._room.acquire(blocking=False):
             limit = self.pipeline.max_turns
             raise TurnRefused("rate_limit_exceeded", f"{limit} requests run already; try later")
+        slot = _Slot(self._room)
         try:
-            yield
+            yield slot
         finally:
-            self._room.release()
+            slot.free()
 
     def _create(self, request: TurnRequest) -> tuple[str, Turn]:
         plugin = self._turn_plugin
@@ -117,18 +139,23 @@ class TurnEngineBase(OmniEngineBase[TurnOrchestratorT]):
         return turn_id, plugin.create_turn(turn_id, at_rate(request, plugin.input_rate_hz))
 
     @contextmanager
-    def _running(self, turn_id: str, turn: Turn, on_part: OnPart) -> Iterator[_Reader]:
-        reader = _Reader()
+    def _running(self, turn_id: str, turn: Turn, slot: _Slot, on_part: OnPart) -> Iterator[_Reader]:
+        unread = UnreadParts(on_part, partial(self._abort, turn_id), slot.free)
+        reader = _Reader(unread)
         try:
-            self.send(AddTurn(turn_id, turn, on_part))
+            self.send(AddTurn(turn_id, turn, unread.put))
         except ChannelClosed as error:
             raise StageFailed("the engine is not running") from error
         try:
             yield reader
         finally:
             if not reader.ended:
-                with suppress(ChannelClosed):  # nothing runs any more
-                    self.send(AbortTurn(turn_id))
+                self._abort(turn_id)
+
+    def _abort(self, turn_id: str) -> None:
+        """End a turn if it still runs."""
+        with suppress(ChannelClosed):  # nothing runs any more
+            self.send(AbortTurn(turn_id))
 
 
 def _is_taken(request: TurnRequest, features: TurnFeatures) -> bool:

@@ -27,7 +27,7 @@ class AsyncOmniBase(OmniBase[TurnEngineT]):
 
         Raises:
             TurnRefused: the model does not take it, or too many turns run already.
-            StageFailed: a stage answered with an error or died.
+            StageFailed: a stage answered with an error or died, or too much was left unread.
         """
         return self._engine.generate(request)
 

@@ -23,7 +23,8 @@ from websockets.http11 import MAX_LINE_LENGTH
 
 from omniduplex.entrypoints.duplex.serving import SEE_OFF_TIMEOUT_S
 from omniduplex.entrypoints.duplex.websocket import TEXT_FRAMES, TextSink
-from omniduplex.entrypoints.openai.arrivals import ArrivingProtocol, Lobby
+from omniduplex.entrypoints.openai.arrivals import Lobby
+from omniduplex.entrypoints.openai.departures import DepartingProtocol
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class Serving(Protocol):
         """Give what runs no more time."""
 
 
-class UpgradeProtocol(ArrivingProtocol):
+class UpgradeProtocol(DepartingProtocol):
     """HTTP whose every upgrade is answered: uvicorn is silent about those it cannot parse."""
 
     def handle_websocket_upgrade(self) -> None:
