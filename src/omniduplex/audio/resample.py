@@ -5,6 +5,9 @@ import soxr
 
 from omniduplex.audio.pcm import SAMPLE_BYTES, float32_to_int16, int16_to_float32
 
+SLICE_BYTES = 64 * 1024
+"""So much is converted at a time: the floats in between take many times the room of the PCM."""
+
 
 class StreamResampler:
     """Converts one mono PCM stream from `in_rate` to `out_rate` Hz, chunk by chunk.
@@ -30,10 +33,19 @@ class StreamResampler:
             if len(pcm) % SAMPLE_BYTES:
                 raise ValueError("PCM size is not a multiple of the sample size")
             return pcm
-        converted = float32_to_int16(self._stream.resample_chunk(int16_to_float32(pcm), last=last))
+        if len(pcm) % SAMPLE_BYTES == 0 and len(pcm) > SLICE_BYTES:
+            end = (len(pcm) - 1) // SLICE_BYTES * SLICE_BYTES
+            slices = (pcm[at : at + SLICE_BYTES] for at in range(0, end, SLICE_BYTES))
+            converted = b"".join(map(self._convert, slices)) + self._convert(pcm[end:], last=last)
+        else:
+            converted = self._convert(pcm, last=last)
         if last:
             self._stream.clear()
         return converted
+
+    def _convert(self, pcm: bytes, last: bool = False) -> bytes:
+        assert self._stream is not None
+        return float32_to_int16(self._stream.resample_chunk(int16_to_float32(pcm), last=last))
 
     def reset(self) -> None:
         """Forget all audio still inside."""

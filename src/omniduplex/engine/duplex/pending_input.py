@@ -42,26 +42,30 @@ class PendingInput:
     def passing_bytes(self) -> int:
         """What will be taken without anything that the client does."""
         unheard = self.backlog.pcm_bytes + self.unheard_bytes
-        return self.held_bytes + round(unheard * self.wire_share)
+        return self.held_bytes + int(unheard * self.wire_share) if unheard else self.held_bytes
 
     @property
     def size_bytes(self) -> int:
         """All of it, in bytes as they came; what waits to be heard of an open turn counts once."""
         unheard = self.backlog.pcm_bytes + self.unheard_bytes
-        return self.held_bytes + max(self.turn_bytes, round(unheard * self.wire_share))
+        if not unheard:
+            return self.held_bytes + self.turn_bytes
+        return self.held_bytes + max(self.turn_bytes, int(unheard * self.wire_share))
 
     def has_no_room_for(self, command: RealtimeCommand) -> bool:
         """Whether so much waits for the stages that this command has to be refused."""
-        backlog = self.backlog
-        waiting = backlog.inputs + self.held_commands
+        waiting = self.backlog.inputs + self.held_commands
+        if not waiting:
+            return False
         share = AUDIO_SHARE if isinstance(command, AppendAudio) else CLIENT_SHARE
-        return waiting > 0 and waiting >= backlog.most * share
+        return waiting >= self.backlog.most * share
 
 
 def input_bytes(command: RealtimeCommand) -> int:
     """What a command counts against the input limit: bytes of audio and of base64 video."""
+    if isinstance(command, AppendAudio):
+        size = len(command.audio)
+        return size + sum(map(len, command.video_frames)) if command.video_frames else size
     if isinstance(command, CreateItem):
         return sum(len(part.audio) for part in command.item.content if part.audio)
-    if not isinstance(command, AppendAudio):
-        return 0
-    return len(command.audio) + sum(len(frame) for frame in command.video_frames)
+    return 0

@@ -107,8 +107,9 @@ class InputAudio:
 
     def free(self, size: int) -> None:
         """So many bytes that came in are no part of the open turn."""
-        pending = self._core.pending
-        pending.turn_bytes = max(0, pending.turn_bytes - size)
+        if size:
+            pending = self._core.pending
+            pending.turn_bytes = max(0, pending.turn_bytes - size)
 
     def flush(self) -> bytes:
         """What the conversion still holds; half a sample is no audio."""

@@ -39,7 +39,7 @@ UNRECOGNISED = "the recogniser failed"
 # live sessions fit into one.
 FRAMES_PER_STEP = 128
 # A session is told in such steps how much waits to be heard; a live stream never comes to one.
-UNHEARD_STEP_MS = 10_000
+UNHEARD_STEP_MS = 5_000
 _UNHEARD_STEP_BYTES = byte_count(UNHEARD_STEP_MS, VAD_RATE)
 
 EarOrder = ConfigureEar | CommitInput | ClearInput | WatchSpeech
