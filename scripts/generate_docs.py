@@ -116,8 +116,8 @@ def wire_page() -> str:
         "*OpenAI dialect* (`/v1/realtime`) shows official events and fields only, the *beta "
         "dialect* (the same with the header `OpenAI-Beta: realtime=v1`) shows them by the names "
         "and in the flat shapes of the API's beta, the *duplex dialect* (`/v1/duplex`, "
-        '`?duplex=1`, or `extensions: ["duplex"]` in the session) shows all but a few for which '
-        "its contract has no place. All take every client event.",
+        '`?duplex=1`, `?autostart=0`, `?resume=1`, or `extensions: ["duplex"]` in the session) '
+        "shows all but a few for which its contract has no place. All take every client event.",
         f"## Client events ({len(commands)})",
         "Each may carry `event_id` (string), which comes back in the error that refuses it.",
         *(part for command in commands for part in _command(command)),

@@ -19,7 +19,11 @@ from omniduplex.protocol.duplex import Dialect, DuplexError
         ("/v1/realtime", {}, Handshake(Dialect.OPENAI, MODEL, True)),
         ("/v1/realtime", {"model": "gpt-x"}, Handshake(Dialect.OPENAI, "gpt-x", True)),
         ("/v1/realtime", {"model": ""}, Handshake(Dialect.OPENAI, MODEL, True)),
-        ("/v1/realtime", {"autostart": "0"}, Handshake(Dialect.OPENAI, MODEL, True)),
+        ("/v1/realtime", {"autostart": "0"}, Handshake(Dialect.DUPLEX, MODEL, False)),
+        ("/v1/realtime", {"autostart": "off", "model": "m"}, Handshake(Dialect.DUPLEX, "m", False)),
+        ("/v1/realtime", {"resume": "1"}, Handshake(Dialect.DUPLEX, MODEL, False)),
+        ("/v1/realtime", {"autostart": "1"}, Handshake(Dialect.OPENAI, MODEL, True)),
+        ("/v1/realtime", {"resume": "0"}, Handshake(Dialect.OPENAI, MODEL, True)),
         ("/v1/realtime", {"duplex": "1"}, Handshake(Dialect.DUPLEX, MODEL, False)),
         ("/v1/realtime", {"duplex": "TRUE"}, Handshake(Dialect.DUPLEX, MODEL, False)),
         ("/v1/realtime", {"duplex": "on", "model": "m"}, Handshake(Dialect.DUPLEX, "m", True)),
@@ -98,8 +102,14 @@ def test_openai_first_update_is_an_ordinary_update(base: str, omni: FakeOmni) ->
 
 
 @pytest.mark.e2e
-def test_duplex_first_update_opens_the_session_with_it(base: str, omni: FakeOmni) -> None:
-    with Talk(base, "/v1/duplex?model=m&autostart=0") as talk:
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/duplex?model=m&autostart=0", "/v1/realtime?autostart=0", "/v1/realtime?model=m&resume=1"],
+)
+def test_duplex_first_update_opens_the_session_with_it(
+    path: str, base: str, omni: FakeOmni
+) -> None:
+    with Talk(base, path) as talk:
         talk.send("session.update", session={"instructions": "be brief"})
         created, updated = talk.until("session.updated")
 

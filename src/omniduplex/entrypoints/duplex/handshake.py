@@ -45,18 +45,23 @@ def read_upgrade(
         DuplexError: `unsupported`, when it asks for the turn-based API.
     """
     model = query.get("model") or default_model
+    explicit = _opens_by_hand(query)
     if path != DUPLEX_PATH:
         asked = asks_for_duplex(query)
-        if asked is None:
+        if asked is None and not explicit:
             dialect = Dialect.BETA if asks_for_beta(headers) else Dialect.OPENAI
             return Handshake(dialect, model, opens_at_once=True)
-        if not asked:
+        if asked is False:
             raise DuplexError("unsupported", "Realtime API is not available", param="duplex")
-    explicit = (
+    return Handshake(Dialect.DUPLEX, model, bool(query.get("model")) and not explicit)
+
+
+def _opens_by_hand(query: Mapping[str, str]) -> bool:
+    """Whether a client opens, or resumes, by its first event: the contract's words alone."""
+    return (
         query.get("autostart", "").lower() in _AUTOSTART_OFF
         or query.get("resume", "").lower() in _RESUME_ON
     )
-    return Handshake(Dialect.DUPLEX, model, bool(query.get("model")) and not explicit)
 
 
 def asks_for_duplex(query: Mapping[str, str]) -> bool | None:
