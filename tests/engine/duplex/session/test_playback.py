@@ -109,22 +109,27 @@ def test_the_newest_answer_is_meant_when_none_is_named(driver: SessionDriver) ->
 
 
 @pytest.mark.parametrize(
-    ("command", "code"),
+    ("command", "code", "param"),
     [
-        (AckPlayback(played_ms=1, response_id="resp_9"), "playback_item_not_found"),
-        (AckPlayback(played_ms=1, item_id="item_1"), "playback_item_not_found"),
+        (
+            AckPlayback(played_ms=1, response_id="resp_9"),
+            "playback_item_not_found",
+            "response_id",
+        ),
+        (AckPlayback(played_ms=1, item_id="item_1"), "playback_item_not_found", "item_id"),
         (
             AckPlayback(played_ms=1, response_id="resp_1", item_id="item_resp_2"),
             "playback_item_mismatch",
+            "item_id",
         ),
     ],
 )
-def test_acknowledgements_of_what_is_not_there_are_refused(
-    driver: SessionDriver, command: AckPlayback, code: str
+def test_acknowledgements_of_what_is_not_there_are_refused_by_what_named_it(
+    driver: SessionDriver, command: AckPlayback, code: str, param: str
 ) -> None:
     answered(driver)
     driver.send(command)
-    assert (driver.error().code, driver.error().param) == (code, "item_id")
+    assert (driver.error().code, driver.error().param) == (code, param)
 
 
 def test_an_acknowledgement_before_any_answer_is_refused(driver: SessionDriver) -> None:

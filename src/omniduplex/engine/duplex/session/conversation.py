@@ -200,8 +200,9 @@ class Conversation:
         latest = self._core.playback.latest
         record = latest if response_id is None else self._core.playback.get(response_id)
         if record is None:
+            param = "item_id" if command.response_id is None else "response_id"
             raise DuplexError(
-                "playback_item_not_found", "no such answer in this conversation", param="item_id"
+                "playback_item_not_found", "no such answer in this conversation", param=param
             )
         item_id = answer_item_id(record.response_id)
         entry = self._core.history.get(item_id) if item_id in self._core.history else None
