@@ -133,6 +133,8 @@ def wire_page() -> str:
         ),
         "A `turn.signal` whose `event` is one of these is that event, with the fields of its "
         f"`payload`: {', '.join(f'`{name}`' for name in sorted(ROUTED_SIGNALS))}.",
+        "A null counts as absent where the tables show none for its field, a count may be `48.0`, "
+        "and `error.param` names a field as its client did.",
         f"## Server events ({len(events)})",
         "Each carries `event_id` (string) and `server_event_seq` (integer, one more each time).",
         *(part for event in events for part in _event(event)),

@@ -122,7 +122,7 @@ REFUSALS: dict[str, Refusal] = {
         "input_audio_buffer.append",
         {"audio": "AAAA", "overlap": "Barge_In"},
         "bad_event",
-        "overlap_action",
+        "overlap",
     ),
     "append: video": (
         "input_audio_buffer.append",

@@ -158,7 +158,7 @@ def test_another_overlap_action_is_refused_by_name(name: str, action: Any) -> No
     with pytest.raises(DuplexError) as refusal:
         append(audio=AUDIO, event_id="evt_1", **{name: action})
     error = refusal.value
-    assert (error.code, error.param, error.event_id) == ("bad_event", "overlap_action", "evt_1")
+    assert (error.code, error.param, error.event_id) == ("bad_event", name, "evt_1")
 
 
 def test_delta_is_audio() -> None:
@@ -256,12 +256,12 @@ def test_an_event_id_that_is_no_string_is_not_echoed() -> None:
     ("fields", "code", "param"),
     [
         ({"type": "input_audio_buffer.append", "audio": "@@@"}, "bad_audio", "audio"),
-        ({"type": "input_audio_buffer.append", "delta": "AAA"}, "bad_audio", "audio"),
+        ({"type": "input_audio_buffer.append", "delta": "AAA"}, "bad_audio", "delta"),
         ({"type": "input_audio_buffer.append", "audio": 7}, "bad_event", "audio"),
         (
             {"type": "input_audio_buffer.append", "input_audio_format": 7},
             "unsupported_audio_format",
-            "format",
+            "input_audio_format",
         ),
         (
             {"type": "input_audio_buffer.append", "video_frames": [7]},
@@ -284,7 +284,7 @@ def test_an_event_id_that_is_no_string_is_not_echoed() -> None:
             "session.audio.input.format",
         ),
         (
-            {"type": "session.update", "session": {"input_audio_format": None}},
+            {"type": "session.update", "session": {"input_audio_format": []}},
             "unsupported_audio_format",
             "session.input_audio_format",
         ),

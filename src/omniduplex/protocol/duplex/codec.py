@@ -8,21 +8,23 @@ from typing import Any, get_args
 import msgspec
 
 from omniduplex.protocol.duplex.commands import (
+    AppendAudio,
     CreateResponse,
     DuplexCommand,
     SignalTurn,
     UpdateSession,
 )
+from omniduplex.protocol.duplex.config import AudioFormat
 from omniduplex.protocol.duplex.errors import DuplexError, error_kind
 from omniduplex.protocol.duplex.events import DuplexEvent, ErrorDetails, ErrorEvent
+from omniduplex.protocol.duplex.formats import parse_append_format
 from omniduplex.protocol.duplex.limits import read_event_id, refuse_free_form, refuse_large
+from omniduplex.protocol.duplex.loose_shapes import as_spelt, field_kinds, loosened
 from omniduplex.protocol.realtime.events import RealtimeEvent
 
 # Client text is quoted back in messages and `param`, but never at length.
 _MAX_QUOTED_CHARS = 200
 _MAX_MESSAGE_CHARS = 400
-# JSON numbers above this are not exact integers in a double.
-_MAX_EXACT_INT = 2**53
 
 TYPE_ALIASES = {
     "input_text.append": "input.text.append",
@@ -243,37 +245,40 @@ def _decode_slowly(raw: str | bytes) -> DuplexCommand:
 
 
 def _convert(wire_type: str, message: dict[str, Any], event_id: str | None) -> DuplexCommand:
-    fields = _fields(wire_type, message)
+    fields, spelt = _fields(wire_type, message)
     try:
         command: DuplexCommand = msgspec.convert(fields, _COMMANDS[wire_type])
+        if spelt and isinstance(command, AppendAudio):
+            parse_append_format(command, AudioFormat())  # later nobody knows the name it came by
     except (msgspec.ValidationError, RecursionError) as error:
-        raise _refusal(wire_type, str(error), event_id) from None
+        raise as_spelt(_refusal(wire_type, str(error), event_id), spelt) from None
+    except DuplexError as refusal:
+        raise as_spelt(refusal, spelt) from None
     return command
 
 
-def _fields(wire_type: str, message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message's own fields under their canonical names; null counts as absent."""
+def _fields(wire_type: str, message: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a message's own fields by their canonical names, and the other names that it used.
+
+    A null counts as absent.
+    """
     if wire_type == "session.update" and "session" not in message:
         session = {key: value for key, value in message.items() if key not in ("type", "event_id")}
         message = {"event_id": message.get("event_id"), "session": session}
+    kinds = field_kinds(_COMMANDS[wire_type])
     fields = {
-        name: _as_exact_int(message[name])
-        for name in _COMMANDS[wire_type].__struct_fields__
+        name: loosened(message[name], kind)
+        for name, kind in kinds.items()
         if message.get(name) is not None
     }
+    spelt: dict[str, str] = {}
     for alias, name in FIELD_ALIASES.get(wire_type, {}).items():
         if name not in fields and message.get(alias) is not None:
-            fields[name] = _as_exact_int(message[alias])
+            fields[name] = loosened(message[alias], kinds[name])
+            spelt[name] = alias
     if fields.get("video_frames"):  # pictures may come without sound
         fields.setdefault("audio", "")
-    return fields | {"type": wire_type}
-
-
-def _as_exact_int(value: Any) -> Any:
-    """Read 48.0 as 48: JSON has one kind of number, msgspec's `int` is stricter."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT_INT:
-        return int(value)
-    return value
+    return fields | {"type": wire_type}, spelt
 
 
 def _refusal(wire_type: str, reason: str, event_id: str | None) -> DuplexError:
