@@ -10,12 +10,10 @@ from typing import NamedTuple, Protocol
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from omniduplex.protocol.duplex import DuplexCommand, DuplexError, decode_command
+from omniduplex.protocol.duplex import DuplexCommand, DuplexError, close_reason, decode_command
 
 # RFC 6455, section 7.4.1.
 NORMAL_CLOSURE, GOING_AWAY, POLICY_VIOLATION, INTERNAL_ERROR = 1000, 1001, 1008, 1011
-# RFC 6455: a control frame has 125 bytes, two of which are the close code.
-_MAX_CLOSE_REASON_BYTES = 123
 # For the last frames of a connection that was given up: its client may not be there any more.
 GOODBYE_TIMEOUT_S = 2.0
 
@@ -169,10 +167,9 @@ class ClientSocket:
 
     async def part(self, farewell: Farewell) -> None:
         """Say goodbye, unless the client is gone or does not read."""
-        reason = farewell.reason.encode()[:_MAX_CLOSE_REASON_BYTES].decode(errors="ignore")
         timeout_s = GOODBYE_TIMEOUT_S if self._is_given_up else self._send_timeout_s
         with contextlib.suppress(WebSocketDisconnect, RuntimeError, TimeoutError):
             async with asyncio.timeout(timeout_s):
                 if farewell.text is not None:
                     await self._websocket.send_text(farewell.text)
-                await self._websocket.close(farewell.code, reason)
+                await self._websocket.close(farewell.code, close_reason(farewell.reason))

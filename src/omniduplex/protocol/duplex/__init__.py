@@ -42,12 +42,14 @@ from omniduplex.protocol.duplex.config import (
 )
 from omniduplex.protocol.duplex.dialects import project
 from omniduplex.protocol.duplex.errors import (
+    CLIENT_CLOSE,
     ENDINGS,
     ERROR_KINDS,
     OPENAI_CODES,
     DuplexError,
     Ending,
     ErrorKind,
+    close_reason,
     error_kind,
     failure_kind,
 )
@@ -213,6 +215,7 @@ from omniduplex.protocol.realtime.session import (
 )
 
 __all__ = [
+    "CLIENT_CLOSE",
     "DUPLEX_EXTENSION",
     "ENDINGS",
     "ERROR_KINDS",
@@ -366,6 +369,7 @@ __all__ = [
     "Usage",
     "VadHint",
     "apply_patch",
+    "close_reason",
     "decode_command",
     "decode_event",
     "default_config",

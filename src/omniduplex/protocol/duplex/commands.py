@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from omniduplex.protocol.duplex.errors import CLIENT_CLOSE
 from omniduplex.protocol.duplex.session_patch import SessionPatch
 from omniduplex.protocol.realtime import commands as realtime
 from omniduplex.protocol.realtime.commands import (
@@ -153,7 +154,7 @@ class EventAck(RealtimeCommand, frozen=True, kw_only=True, tag="session.event_ac
 class CloseSession(RealtimeCommand, frozen=True, kw_only=True, tag="session.close"):
     """End the session."""
 
-    reason: str = "client_close"
+    reason: str = CLIENT_CLOSE
 
 
 class ResumeSession(RealtimeCommand, frozen=True, kw_only=True, tag="session.resume"):

@@ -152,9 +152,15 @@ def failure_kind(code: str) -> ErrorKind:
     return ERROR_KINDS.get(code, ERROR_KINDS["internal_error"])
 
 
+CLIENT_CLOSE = "client_close"
+# RFC 6455, section 5.5: a control frame has 125 bytes, two of which are the close code.
+_MAX_CLOSE_REASON_BYTES = 123
+
 # What `session.closed` or `session.expired` gives as its reason comes back in the close frame.
 ENDINGS: tuple[Ending, ...] = (
-    Ending(1000, "client_close", "The client sent `session.close`, or its `reason` instead."),
+    Ending(
+        1000, CLIENT_CLOSE, "The client sent `session.close`, or its `reason`, cut at 123 bytes."
+    ),
     Ending(1000, "idle_ttl_expired", "The session was idle for too long (`session.expired`)."),
     Ending(1000, "session_expired", "The session reached its longest life (`session.closed`)."),
     Ending(1000, "request_cleanup", "A model stage failed or died (`session.expired`)."),
@@ -178,6 +184,11 @@ OPENAI_CODES: dict[str, str] = {
 
 # The contract has one name where the OpenAI API has two.
 DUPLEX_CODES: dict[str, str] = {"item_retrieve_invalid_item_id": "item_not_found"}
+
+
+def close_reason(text: str) -> str:
+    """As much of a reason, which may be a client's own text, as a close frame has room for."""
+    return text.encode(errors="replace")[:_MAX_CLOSE_REASON_BYTES].decode(errors="ignore")
 
 
 class DuplexError(Exception):

@@ -20,6 +20,7 @@ from omniduplex.engine.duplex.session.inputs import (
     StageResult,
 )
 from omniduplex.protocol.duplex import (
+    CLIENT_CLOSE,
     AckPlayback,
     AppendAudio,
     CloseSession,
@@ -83,8 +84,20 @@ def test_a_client_hears_its_own_reason(driver: SessionDriver) -> None:
     driver.send(CloseSession(reason="bye"))
     closed = driver.last(SessionClosed)
     assert (closed.reason, closed.event.reason, closed.epoch) == ("bye", "bye", 0)
-    assert driver.effects[-1] == Ended("bye")
+    assert driver.effects[-1] == Ended(CLIENT_CLOSE)
     assert Abort(("open",)) in driver.effects
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "語", "🙂"])
+def test_of_a_long_reason_a_client_hears_what_a_close_frame_holds(
+    driver: SessionDriver, letter: str
+) -> None:
+    driver.send(CloseSession(reason=letter * 100_000))
+    closed = driver.last(SessionClosed)
+    assert closed.reason == closed.event.reason
+    assert set(closed.reason) == {letter}
+    assert 123 - 3 <= len(closed.reason.encode()) <= 123
+    assert driver.effects[-1] == Ended(CLIENT_CLOSE)
 
 
 def test_expiry_has_an_event_of_its_own(driver: SessionDriver) -> None:

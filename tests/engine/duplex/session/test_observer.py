@@ -1,9 +1,17 @@
 """What a session leaves in the metrics."""
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from omniduplex.engine.duplex.session.observer import SessionObserver
+from omniduplex.engine.duplex.session.observer import (
+    CLOSE_REASONS,
+    OTHER_REASON,
+    SessionObserver,
+)
 from omniduplex.protocol.duplex import (
+    ENDINGS,
     AudioDelta,
     DuplexResponse,
     PlaybackCursor,
@@ -72,3 +80,22 @@ def test_the_user_waits_for_the_answer_and_not_for_what_is_beside_it() -> None:
     watched.observer.saw(AudioDelta(response_id="answer", item_id="i3", delta=b""), 10.75)
     assert watched.value("first_audio_seconds_count") == 1
     assert watched.value("first_audio_seconds_sum") == 0.75
+
+
+@pytest.mark.parametrize("reason", sorted(CLOSE_REASONS))
+def test_a_session_that_ends_is_counted_by_its_reason(reason: str) -> None:
+    watched = Watched()
+    watched.observer.ended(reason)
+    assert watched.value("sessions_closed_total", reason=reason) == 1
+
+
+def test_every_reason_that_a_session_tells_is_counted_by_its_name() -> None:
+    told = {ending.reason for ending in ENDINGS if "`session." in ending.when}
+    assert told - CLOSE_REASONS == {"journal_gap"}  # the connection ends, the session goes on
+
+
+@given(st.text())
+def test_reasons_of_others_are_counted_together(reason: str) -> None:
+    watched = Watched()
+    watched.observer.ended(f"x{reason}")
+    assert watched.value("sessions_closed_total", reason=OTHER_REASON) == 1

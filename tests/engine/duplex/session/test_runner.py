@@ -448,7 +448,7 @@ def test_the_end_is_told_once() -> None:
     shell.runner.post(CloseSession(reason="again"))
     shell.audio()
 
-    assert shell.ended == ["bye"]
+    assert shell.ended == ["client_close"]
     assert kinds(read(shell.link)) == ["SessionClosed"]
 
 

@@ -45,7 +45,7 @@ class SetTimer(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False):
-    """The session is over; its closing event was emitted."""
+    """The session is over; its closing event was emitted. The reason is never a client's text."""
 
     reason: str
 

@@ -44,6 +44,7 @@ from omniduplex.engine.duplex.session.output_lane import OutputLane
 from omniduplex.engine.duplex.session.public_view import public_object
 from omniduplex.engine.duplex.session.timers import Timers
 from omniduplex.protocol.duplex import (
+    CLIENT_CLOSE,
     AckPlayback,
     AppendAudio,
     AppendText,
@@ -80,6 +81,7 @@ from omniduplex.protocol.duplex import (
     TurnEvent,
     TurnState,
     UpdateSession,
+    close_reason,
     resolve_signal,
 )
 
@@ -381,19 +383,20 @@ class DuplexEngineSession:
         core.state = "closed"
         core.run(core.model.plan_close())
         self._output.beside.close()
+        reason = close_reason(request.reason)
         if isinstance(request, CloseRequest) and request.failure is not None:
             core.emit_error(request.failure)
         if isinstance(request, CloseRequest) and request.expired:
-            core.emit(SessionExpired(session_id=self.session_id, reason=request.reason))
+            core.emit(SessionExpired(session_id=self.session_id, reason=reason))
         else:
             closed = SessionClosed(
                 session_id=self.session_id,
                 epoch=self.epoch,
-                reason=request.reason,
-                event=Reason(type="session.closed", reason=request.reason),
+                reason=reason,
+                event=Reason(type="session.closed", reason=reason),
             )
             core.emit(closed)
-        core.effects.append(Ended(request.reason))
+        core.effects.append(Ended(CLIENT_CLOSE if isinstance(request, CloseSession) else reason))
 
     def public_object(self) -> DuplexSessionObject:
         """The session as its client sees it."""

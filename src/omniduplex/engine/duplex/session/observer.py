@@ -6,6 +6,7 @@ from msgspec import UnsetType
 from opentelemetry.trace import Span, Tracer
 
 from omniduplex.protocol.duplex import (
+    CLIENT_CLOSE,
     AudioDelta,
     DuplexEvent,
     ResponseCreated,
@@ -15,6 +16,24 @@ from omniduplex.protocol.duplex import (
 )
 from omniduplex.telemetry import tracing
 from omniduplex.telemetry.metrics import ServerMetrics
+
+# Why a session ends, as the metrics tell it: what callers in this process name beside is one.
+CLOSE_REASONS = frozenset(
+    {
+        CLIENT_CLOSE,
+        "disconnect",
+        "disconnect_grace_expired",
+        "idle_ttl_expired",
+        "internal_error",
+        "open_abandoned",
+        "output_backpressure",
+        "request_cleanup",
+        "session_expired",
+        "shutdown",
+        "transport_error",
+    }
+)
+OTHER_REASON = "other"
 
 
 class SessionObserver:
@@ -94,7 +113,8 @@ class SessionObserver:
 
     def ended(self, reason: str) -> None:
         """The session is over."""
-        self._metrics.sessions_closed.labels(reason=reason).inc()
+        known = reason if reason in CLOSE_REASONS else OTHER_REASON
+        self._metrics.sessions_closed.labels(reason=known).inc()
         for response in self._responses.values():
             tracing.end_span(response)
         tracing.end_span(self._span)
