@@ -102,5 +102,38 @@ def test_the_longest_life_ends_with_a_closure_of_its_own(monkeypatch: pytest.Mon
         driver.passes(1_000)
         driver.send(Heartbeat())
         driver.feed(Tick())
-    assert driver.last(SessionExpiring).reason == "session_expired"
+    told = [event for event in driver.events() if isinstance(event, SessionExpiring)]
+    assert [event.reason for event in told] == ["session_expired"]
     assert driver.last(SessionClosed).reason == "session_expired"
+
+
+@given(
+    st.lists(st.sampled_from(["touch", "look", "detach", "resume"]), max_size=60),
+    st.sampled_from([1.0, 3.0]),
+    st.booleans(),
+)
+def test_each_end_is_told_once_whatever_happens_meanwhile(
+    happens: list[str], step_s: float, busy: bool
+) -> None:
+    held = lease(idle_ttl_s=20.0, disconnect_grace_s=12.0, max_session_s=40.0, expiry_warning_s=10)
+    told: list[tuple[str, float]] = []
+    for number, what in enumerate(happens):
+        now = step_s * number
+        match what:
+            case "touch":
+                held.touch(now)
+            case "detach":
+                held.detach(held.generation, now)
+            case "resume":
+                held.resume(held.generation, f"c{number}", now)
+        ending = held.ending(300.0, busy=busy)
+        assert ending is not None
+        reason, at = ending
+        if held.warn_once(reason, at, now):
+            told.append(ending)
+        look = held.next_look_at(300.0, busy=busy)
+        assert look is not None
+        # Who looks when he is told to has either told it, or nothing to tell yet.
+        assert look == at if ending in told else look > now
+    assert len(told) == len(set(told))
+    assert [reason for reason, _ in told].count("session_expired") <= 1

@@ -26,7 +26,8 @@ class DuplexLease:
     generation: int = 0
     _detached_at: float | None = None
     _resumes: OrderedDict[str, int] = field(default_factory=OrderedDict)
-    _warned: bool = False
+    _told: dict[str, float] = field(default_factory=dict)
+    """When the end of each reason is to come that the client was told of last (s)."""
 
     def __post_init__(self) -> None:
         self.last_activity_at = self.opened_at
@@ -39,7 +40,6 @@ class DuplexLease:
     def touch(self, now: float) -> None:
         """Client or model did something."""
         self.last_activity_at = now
-        self._warned = False
 
     def detach(self, expected_generation: int, now: float) -> None:
         """The connection of this generation is gone: the grace begins.
@@ -100,13 +100,14 @@ class DuplexLease:
         return reason, at
 
     def warn_once(self, reason: str, at: float, now: float) -> bool:
-        """True the first time that the end is nearer than the deployment's warning time.
+        """True the first time that this end is nearer than the deployment's warning time.
 
-        Of an idle time that is short anyway only the last quarter counts as near.
+        An end that activity puts off is another one. Of an idle time that is short anyway only the
+        last quarter counts as near.
         """
-        if self._warned or now < at - self._near_s(reason, at):
+        if self._is_told(reason, at) or now < at - self._near_s(reason, at):
             return False
-        self._warned = True
+        self._told[reason] = at
         return True
 
     def next_look_at(self, idle_timeout_s: float, *, busy: bool) -> float | None:
@@ -115,7 +116,10 @@ class DuplexLease:
         if ending is None:
             return None
         reason, at = ending
-        return at if self._warned else at - self._near_s(reason, at)
+        return at if self._is_told(reason, at) else at - self._near_s(reason, at)
+
+    def _is_told(self, reason: str, at: float) -> bool:
+        return self._told.get(reason) == at
 
     def _near_s(self, reason: str, at: float) -> float:
         near_s = self.limits.expiry_warning_s
