@@ -134,6 +134,23 @@ async def test_a_detached_session_is_resumed_once_for_each_control_id(omni: Dupl
         assert late.value.code == "session_resume_conflict"
 
 
+async def test_a_handle_knows_the_generation_of_its_lease(omni: DuplexOmni) -> None:
+    async with await omni.open_session() as session, await omni.open_session() as other:
+        name = session.session_id
+        for control in ("one", "two", "three"):
+            lease = session.lease_generation
+            await omni.detach_session(name, expected_lease_generation=lease)
+            made = await omni.resume_session(
+                name, expected_lease_generation=lease, control_id=control
+            )
+            assert (made, session.lease_generation) == (lease + 1, lease + 1)
+        again = await omni.resume_session(name, expected_lease_generation=0, control_id="one")
+        assert (again, session.lease_generation) == (1, 3)
+        with pytest.raises(DuplexError):
+            await omni.resume_session(name, expected_lease_generation=0, control_id="late")
+        assert (session.lease_generation, other.lease_generation) == (3, 0)
+
+
 async def test_a_session_closes_by_its_id_and_tells_everybody(omni: DuplexOmni) -> None:
     session = await omni.open_session()
     waiting = asyncio.ensure_future(session.wait_closed())

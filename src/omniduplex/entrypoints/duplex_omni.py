@@ -124,14 +124,20 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
     async def resume_session(
         self, session_id: str, *, expected_lease_generation: int, control_id: str
     ) -> int:
-        """Take a session over: the new lease generation. Its handle stays the same.
+        """Take a session over: the new lease generation. Its handle stays the same, and knows it.
 
         Repeating a `control_id` answers with the generation it made.
 
         Raises:
             DuplexError: as `detach_session`.
         """
-        return await self._engine.resume_session(session_id, expected_lease_generation, control_id)
+        generation = await self._engine.resume_session(
+            session_id, expected_lease_generation, control_id
+        )
+        handle = self._handles.get(session_id)
+        if handle is not None:
+            handle.lease_generation = max(handle.lease_generation, generation)
+        return generation
 
     async def describe_session(self, session_id: str) -> DuplexSessionObject:
         """A session's public object as it is now.
