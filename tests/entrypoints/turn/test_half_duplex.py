@@ -57,6 +57,15 @@ def test_the_format_of_buffered_audio_stays(talk: HalfDuplex) -> None:
     assert talk.types() == ["input_audio_buffer.cleared", "session.updated"]
 
 
+def test_half_an_answer_of_elsewhere_stays_one(talk: HalfDuplex) -> None:
+    part = {"type": "output_text", "text": "Once upon"}
+    item = {"id": "half", "role": "assistant", "status": "incomplete", "content": [part]}
+    talk.send_json("conversation.item.create", item=item)
+    assert talk.types() == ["conversation.item.added"]
+    talk.send_json("conversation.item.delete", item_id="half")
+    assert talk.types() == ["conversation.item.deleted"]
+
+
 # --- a written turn ----------------------------------------------------------------------------
 
 

@@ -70,6 +70,11 @@ class HistoryEntry:
     response_id: str | None = None
     spoken: SpokenText | None = None
 
+    @property
+    def is_being_made(self) -> bool:
+        """Whether a response is at work on it; a client's own item may say so, and is not."""
+        return self.response_id is not None and self.item.status == "in_progress"
+
 
 OVERHEAD_CHARS = 64
 """What an item, a part or a mark counts for beside its texts: empty ones take memory, too."""

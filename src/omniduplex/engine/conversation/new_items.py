@@ -77,6 +77,9 @@ class ItemReader:
         """
         _check_names(given, where)
         new = self._read(given, where, among)
+        if given.status is not None:
+            item = msgspec.structs.replace(new.item, status=given.status)
+            new = NewItem(item, new.sounds)
         if text_size(new.item) > MAX_ITEM_CHARS + _image_chars(given.content):
             message = f"an item holds at most {MAX_ITEM_CHARS} characters of text"
             raise DuplexError("bad_event", message, param=where)
@@ -154,6 +157,11 @@ class ItemReader:
         if len(urls) > MAX_IMAGES or sum(map(len, urls)) > MAX_IMAGE_CHARS:
             message = f"a conversation has at most {MAX_IMAGES} images of 4 MiB in all"
             raise DuplexError("input_backpressure", message, param=f"{where}.content")
+
+
+def is_told_done(item: Item) -> bool:
+    """Whether a client's item is told as done: a model's words if they are whole (section 7.6)."""
+    return item.role not in ("assistant", "system") or item.status == "completed"
 
 
 def _check_names(given: ItemInput, where: str) -> None:

@@ -54,7 +54,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ItemInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An item as a client may send it: everything but the content has a default.
+    """An item as a client may send it: everything but the content has a default; a status stays.
 
     An `item_reference` names an item of the conversation; it stands in a response's input alone.
     """

@@ -12,12 +12,15 @@ from omniduplex.protocol.duplex import (
     DeleteItem,
     ItemAdded,
     ItemDeleted,
+    ItemDone,
     ItemInput,
     ItemRetrieved,
+    ItemStatus,
     MalformedFunctionCall,
     ResponseDone,
     ResponseOptions,
     RetrieveItem,
+    Role,
     SpeechStarted,
 )
 
@@ -54,6 +57,31 @@ def test_an_item_is_added_and_done_at_once(by_hand: SessionDriver) -> None:
         "completed",
         text("Hi"),
     )
+
+
+@pytest.mark.parametrize("status", ["incomplete", "in_progress"])
+@pytest.mark.parametrize(("role", "kind"), [("assistant", "output_text"), ("system", "input_text")])
+def test_what_a_client_says_is_not_whole_stays_so(
+    by_hand: SessionDriver, role: Role, kind: str, status: ItemStatus
+) -> None:
+    put(by_hand, ItemInput(id="mine", role=role, status=status, content=text("Once upon", kind)))
+    assert by_hand.kinds() == ["ItemAdded", "ItemCreated"]
+    by_hand.send(RetrieveItem(item_id="mine"))
+    assert by_hand.last(ItemRetrieved).item.status == status
+
+    by_hand.send(DeleteItem(item_id="mine"))
+    assert by_hand.last(ItemDeleted).item_id == "mine"
+
+
+def test_what_the_user_said_is_done_with_the_status_that_it_came_with(
+    by_hand: SessionDriver,
+) -> None:
+    put(by_hand, ItemInput(status="incomplete", content=text("I wonder if")))
+    assert by_hand.kinds() == ["ItemAdded", "ItemCreated", "ItemDone"]
+    assert by_hand.last(ItemDone).item.status == "incomplete"
+
+    by_hand.send(ASK)
+    assert by_hand.said == [("user", "I wonder if")]
 
 
 def test_text_is_answered_without_any_audio(by_hand: SessionDriver) -> None:

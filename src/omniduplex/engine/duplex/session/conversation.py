@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UnsetType
 
 from omniduplex.engine.conversation.history import HistoryEntry, answer_item_id, response_id_of
+from omniduplex.engine.conversation.new_items import is_told_done
 from omniduplex.engine.duplex.pending_input import input_bytes
 from omniduplex.engine.duplex.session.commit_fanout import commit_item
 from omniduplex.engine.duplex.session.core import SessionCore
@@ -73,7 +74,8 @@ class Conversation:
     def _announce(self, item: Item, previous: str | None) -> None:
         self._core.emit(ItemAdded(item=item, previous_item_id=previous))
         self._core.emit(ItemCreated(item=item, previous_item_id=previous))
-        self._core.emit(ItemDone(item=item, previous_item_id=previous))
+        if is_told_done(item):
+            self._core.emit(ItemDone(item=item, previous_item_id=previous))
 
     def converted(self, ready: AudioReady) -> str | None:
         """The audio of an item is converted; its id if its words will never be known."""
@@ -114,7 +116,7 @@ class Conversation:
     def delete(self, command: DeleteItem) -> None:
         """Take an item out."""
         entry = self._core.history.get(_item_id(command.item_id))
-        if entry.item.status == "in_progress":
+        if entry.is_being_made:
             raise DuplexError("bad_event", "the item is still being made", param="item_id")
         self._core.history.remove(command.item_id)
         if entry.response_id is not None and entry.spoken is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import structs
 
 from omniduplex.engine.conversation.history import History, HistoryEntry
-from omniduplex.engine.conversation.new_items import ItemReader
+from omniduplex.engine.conversation.new_items import ItemReader, is_told_done
 from omniduplex.entrypoints.openai.turn_realtime.effects import Effect, Emit, Hear, PartOfItem
 from omniduplex.entrypoints.openai.turn_realtime.sound import ShownEvent, Sound
 from omniduplex.protocol.duplex import (
@@ -122,7 +122,8 @@ class TurnItems:
     def _announce(self, item: Item, previous: str | None) -> None:
         self._emit(ItemAdded(item=item, previous_item_id=previous))
         self._emit(ItemCreated(item=item, previous_item_id=previous))
-        self._emit(ItemDone(item=item, previous_item_id=previous))
+        if is_told_done(item):
+            self._emit(ItemDone(item=item, previous_item_id=previous))
 
     # -- words ------------------------------------------------------------------------------
 
@@ -210,7 +211,7 @@ class TurnItems:
 
     def _settled(self, item_id: str) -> HistoryEntry:
         entry = self.history.get(_named(item_id))
-        if entry.item.status == "in_progress":
+        if entry.is_being_made:
             raise DuplexError("bad_event", "the item is still being made", param="item_id")
         return entry
 
