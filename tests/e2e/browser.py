@@ -29,6 +29,8 @@ from omniduplex.entrypoints.openai.talk_page import talk_page_routes
 TIMEOUT_S = 60.0
 MICROPHONE_RATE_HZ = 48000
 OUTPUT_RATE_HZ = 24000
+# Longer than anything takes that has to happen before an answer is over.
+LONG_S = 60
 
 # The second half keeps Chromium from calling home.
 _FLAGS = (
@@ -182,6 +184,13 @@ class ScriptedServer:
             },
         )
         self.send("response.output_audio_transcript.delta", **part, delta=text)
+
+    def answer(self, response_id: str, seconds: int) -> None:
+        """Send an answer of so many seconds at once, one word for each, and leave it open."""
+        self.start_response(response_id)
+        sound = voice(1.0, OUTPUT_RATE_HZ)
+        for second in range(seconds):
+            self.speak(response_id, f" word{second}", sound, end_ms=1000 * (second + 1))
 
     def end_response(self, response_id: str, status: str = "completed") -> None:
         response = {"id": response_id, "status": status, "output": []}

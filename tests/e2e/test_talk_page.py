@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.e2e.browser import (
+    LONG_S,
     OUTPUT_RATE_HZ,
     Event,
     ScriptedServer,
@@ -58,18 +59,6 @@ def talking(page: Page, server: ScriptedServer) -> Page:
     page.get_by_role("button", name="Start").click()
     expect(page.get_by_role("status")).to_have_text("Listening")
     return page
-
-
-# Longer than anything takes that has to happen before an answer is over.
-LONG_S = 60
-
-
-def answer(server: ScriptedServer, response_id: str, seconds: int) -> None:
-    """Send an answer of so many seconds at once, one word for each, and leave it open."""
-    server.start_response(response_id)
-    sound = voice(1.0, OUTPUT_RATE_HZ)
-    for second in range(seconds):
-        server.speak(response_id, f" word{second}", sound, end_ms=1000 * (second + 1))
 
 
 def test_the_session_is_opened_by_hand_with_rates_and_turns(
@@ -142,7 +131,7 @@ def test_a_muted_microphone_sends_silence_and_keeps_the_clock_running(
 def test_playback_is_acknowledged_as_it_is_heard_and_never_beyond_what_came(
     talking: Page, server: ScriptedServer
 ) -> None:
-    answer(server, "resp_1", 2)
+    server.answer("resp_1", 2)
     first, *_ = server.wait("playback.ack", 2)
     assert first["played_ms"] < 2000
     server.speak("resp_1", " end", voice(0.5, OUTPUT_RATE_HZ), end_ms=2500)
@@ -165,7 +154,7 @@ def test_playback_is_acknowledged_as_it_is_heard_and_never_beyond_what_came(
 def test_an_interruption_silences_the_queue_and_tells_what_was_heard(
     talking: Page, server: ScriptedServer, how: str
 ) -> None:
-    answer(server, "resp_1", LONG_S)
+    server.answer("resp_1", LONG_S)
     server.wait("playback.ack")
     if how == "speech":
         server.send("input_audio_buffer.speech_started", item_id="item_1", audio_start_ms=900)
@@ -181,7 +170,7 @@ def test_an_interruption_silences_the_queue_and_tells_what_was_heard(
     # What was sent before the server knew, and the answer to the next question.
     server.speak("resp_1", " late", voice(1.0, OUTPUT_RATE_HZ), end_ms=1000 * LONG_S + 1000)
     server.end_response("resp_1", "cancelled")
-    answer(server, "resp_2", 1)
+    server.answer("resp_2", 1)
     server.end_response("resp_2")
     server.wait(
         "playback.ack",
@@ -204,7 +193,7 @@ def test_the_transcript_shows_both_sides_and_what_of_a_cut_answer_was_not_heard(
 ) -> None:
     lines = talking.get_by_role("log").get_by_role("listitem")
     server.user_says("item_1", "Tell me <b>everything</b>.")
-    answer(server, "resp_1", LONG_S)
+    server.answer("resp_1", LONG_S)
     server.wait("playback.ack", where=lambda ack: ack["played_ms"] > 700)
     server.send("input_audio_buffer.speech_started", item_id="item_2", audio_start_ms=900)
     server.end_response("resp_1", "cancelled")
@@ -226,7 +215,7 @@ def test_the_latency_names_the_moment_it_is_measured_from(
 ) -> None:
     server.user_says("item_1", "Well?")
     expect(talking.get_by_role("status")).to_have_text("Thinking")
-    answer(server, "resp_1", 1)
+    server.answer("resp_1", 1)
     server.end_response("resp_1")
 
     # The words beside it stand there from the start: only the number tells that one was measured.
@@ -300,7 +289,7 @@ def test_without_a_microphone_one_can_type(
         page.get_by_label("Message").fill("Hello")
         page.keyboard.press("Enter")
         server.wait("response.create")
-        answer(server, "resp_1", 1)
+        server.answer("resp_1", 1)
         server.end_response("resp_1")
         server.wait("playback.ack", where=lambda ack: ack["played_ms"] == 1000)
         expect(page.get_by_role("button", name="Mute")).to_be_disabled()

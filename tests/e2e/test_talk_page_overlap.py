@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from tests.e2e.browser import (
-    OUTPUT_RATE_HZ,
+    LONG_S,
     ScriptedServer,
     chromium,
     scripted_server,
     serving,
     silence,
     talk_page,
-    voice,
     write_microphone,
 )
 
@@ -86,8 +85,7 @@ def test_an_answer_that_only_listens_is_played_on_under_speech(
 ) -> None:
     server.session = {"overlap_policy": "listen_only"}
     start(page)
-    server.start_response("resp_1")
-    server.speak("resp_1", " word", voice(30.0, OUTPUT_RATE_HZ), end_ms=30_000)
+    server.answer("resp_1", LONG_S)
     server.wait("playback.ack")
     expect(page.locator("#hint")).to_have_text("It is said to its end; Escape stops it.")
     server.send("input_audio_buffer.speech_started", item_id="item_1", audio_start_ms=900)
@@ -99,7 +97,7 @@ def test_an_answer_that_only_listens_is_played_on_under_speech(
     assert not any("truncate" in ack for ack in server.received("playback.ack"))
     page.keyboard.press("Escape")
     [cut] = server.wait("playback.ack", where=lambda ack: "truncate" in ack)
-    assert cut["played_ms"] < 30_000
+    assert cut["played_ms"] < 1000 * LONG_S
 
 
 def test_what_an_adaptive_server_tells_of_as_speech_silences_the_answer(
@@ -107,13 +105,12 @@ def test_what_an_adaptive_server_tells_of_as_speech_silences_the_answer(
 ) -> None:
     server.session = {"overlap_policy": "adaptive"}
     start(page)
-    server.start_response("resp_1")
-    server.speak("resp_1", " word", voice(30.0, OUTPUT_RATE_HZ), end_ms=30_000)
+    server.answer("resp_1", LONG_S)
     server.wait("playback.ack")
     server.send("input_audio_buffer.speech_started", item_id="item_1", audio_start_ms=900)
 
     [cut] = server.wait("playback.ack", where=lambda ack: "truncate" in ack)
-    assert cut["played_ms"] < 30_000
+    assert cut["played_ms"] < 1000 * LONG_S
 
 
 def test_a_change_in_mid_session_counts_at_once(page: Page, server: ScriptedServer) -> None:
