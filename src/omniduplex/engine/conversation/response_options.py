@@ -100,10 +100,12 @@ def read_options(
     )
 
 
-def is_out_of_band(command: CreateResponse) -> bool:
-    """Whether it asks for a response beside the conversation."""
+def out_of_band_options(command: CreateResponse) -> ResponseOptions | None:
+    """The options of a response beside the conversation; None where it is to be in it."""
     options = command.response
-    return not isinstance(options, msgspec.UnsetType) and options.conversation == "none"
+    if isinstance(options, msgspec.UnsetType) or options.conversation != "none":
+        return None
+    return options
 
 
 def _refuse_what_the_model_cannot(options: ResponseOptions, refused: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from omniduplex.engine.conversation.response_options import is_out_of_band
+from omniduplex.engine.conversation.response_options import out_of_band_options
 from omniduplex.engine.duplex.pending_input import PendingInput, input_bytes
 from omniduplex.protocol.duplex import (
     AckPlayback,
@@ -108,7 +108,9 @@ class HeldCommands:
         What waits to be answered beside the conversation is another matter.
         """
         self._keep(
-            lambda _, command: not isinstance(command, CreateResponse) or is_out_of_band(command)
+            lambda _, command: (
+                not isinstance(command, CreateResponse) or out_of_band_options(command) is not None
+            )
         )
         self._queue = deque(
             msgspec.structs.replace(command, response_create=False)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from msgspec import UnsetType
-
 from omniduplex.engine.conversation.endings import Ending
+from omniduplex.engine.conversation.response_options import out_of_band_options
 from omniduplex.engine.duplex.model_events import FunctionCall, ResponseAudio
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.effects import DropQueuedAudio, StartTurn
@@ -55,8 +54,8 @@ class OutOfBand:
         Raises:
             DuplexError: `too_many_responses`, or what the options ask is refused.
         """
-        core, options = self._core, command.response
-        if isinstance(options, UnsetType) or options.conversation != "none" or core.turns is None:
+        core, options = self._core, out_of_band_options(command)
+        if core.turns is None or options is None:
             return False
         limit = core.limits.max_out_of_band_responses_per_session
         if len(self._responses) >= limit:
@@ -83,8 +82,7 @@ class OutOfBand:
 
     def _turn(self, response: Response) -> Turn:
         core = self._core
-        if core.turns is None:
-            raise DuplexError("unsupported", "this model answers in its conversation alone")
+        assert core.turns is not None  # or there would be no response to ask for
         prompt = build_prompt(
             response.wanted,
             core.history,

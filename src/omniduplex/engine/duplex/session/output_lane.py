@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import UnsetType
 
-from omniduplex.engine.conversation.response_options import Wanted
+from omniduplex.engine.conversation.response_options import Wanted, out_of_band_options
 from omniduplex.engine.duplex.contracts import StageWork
 from omniduplex.engine.duplex.model_events import (
     FunctionCall,
@@ -70,7 +70,7 @@ class OutputLane:
             return
         options = NO_OPTIONS if isinstance(command.response, UnsetType) else command.response
         if self.active is not None:
-            self._refuse_another(self.active, beside=options.conversation == "none")
+            self._refuse_another(self.active, beside=out_of_band_options(command) is not None)
         response = self._core.wanted(options)
         check_there_is_speech(self._core, response)
         if not self.start(response):
