@@ -24,13 +24,8 @@ from omniduplex.models.local.messages import (
     encode,
 )
 from omniduplex.models.local.sound_kind import Kinds
-from omniduplex.models.local.stages.listen import (
-    ListenStage,
-)
-from omniduplex.models.local.stages.listen_parts import (
-    ListenOptions,
-    ListenParts,
-)
+from omniduplex.models.local.stages.listen import ListenStage
+from omniduplex.models.local.stages.listen_parts import ListenOptions, ListenParts
 from omniduplex.stages.messages import StageAbort, StageInput, StageOutput
 
 SEMANTIC = EarSettings(hold_ms=992, complete_hold_ms=320)

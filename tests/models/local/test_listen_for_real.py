@@ -26,12 +26,8 @@ from omniduplex.models.local.messages import (
     TurnEnded,
     encode,
 )
-from omniduplex.models.local.stages.listen import (
-    ListenStage,
-)
-from omniduplex.models.local.stages.listen_parts import (
-    ListenOptions,
-)
+from omniduplex.models.local.stages.listen import ListenStage
+from omniduplex.models.local.stages.listen_parts import ListenOptions
 from omniduplex.models.local.voice import Voice
 from omniduplex.stages.messages import StageAbort, StageInput, StageOutput
 

@@ -142,10 +142,10 @@ def test_the_words_that_its_client_knows_stay_with_the_audio(
     assert by_hand.last(TranscriptionCompleted).transcript == "And then he went home?"
 
 
-@pytest.mark.parametrize("wanted", [True, False])
 # By a commit over the answer
 
 
+@pytest.mark.parametrize("wanted", [True, False])
 def test_a_turn_committed_over_an_answer_is_answered_after_it(
     by_hand: SessionDriver, wanted: bool
 ) -> None:

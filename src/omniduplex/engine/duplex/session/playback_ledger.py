@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from omniduplex.protocol.duplex import PlaybackCommitPolicy, PlaybackCursor
 
+MAX_OUT_OF_BAND = 64
+"""Records of responses beside the conversation: of older ones a client has nothing to tell."""
+
 
 @dataclass(slots=True)
 class PlaybackRecord:
@@ -44,10 +47,6 @@ class PlaybackRecord:
     def estimated_ms(self, now: float) -> float:
         """What a player without pauses has played by now."""
         return max(0.0, self.sent_ms - max(0.0, self.finish_at - now) * 1000.0)
-
-
-MAX_OUT_OF_BAND = 64
-"""Records of responses beside the conversation: of older ones a client has nothing to tell."""
 
 
 class PlaybackLedger:
