@@ -80,7 +80,9 @@ class InputLane:
         Raises:
             DuplexError: `input_backpressure` when too much waits already.
         """
-        self._core.check_pace(command)
+        pending = self._core.pending
+        if pending.backlog.inputs or pending.held_commands:  # a call less for a live stream
+            self._core.check_pace(command)
         if isinstance(command, CancelResponse) and self._output.would_stop(command):
             self._audio.held.forgo_answers()
             return False
