@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -10,11 +11,19 @@ import pytest
 from omniduplex.engine.conversation.history import History, HistoryEntry
 from omniduplex.engine.conversation.new_items import (
     MAX_CONVERSATION_CHARS,
-    MAX_ITEM_CHARS,
+    MAX_ITEM_BYTES,
     MAX_NAME_CHARS,
     ItemReader,
 )
-from omniduplex.protocol.duplex import AudioFormat, ContentPart, DuplexError, Item, ItemInput
+from omniduplex.protocol.duplex import (
+    AudioFormat,
+    ContentPart,
+    DuplexError,
+    Item,
+    ItemAdded,
+    ItemInput,
+    encode_event,
+)
 
 LONG = "x" * (MAX_NAME_CHARS + 1)
 CALL = ItemInput(type="function_call", name="f", call_id="c")
@@ -69,10 +78,29 @@ def test_no_item_is_free(given: ItemInput) -> None:
     assert refused.value.code == "input_backpressure"
 
 
-def test_an_item_has_an_end() -> None:
-    part = ContentPart(type="input_text", text="x" * (MAX_ITEM_CHARS + 1))
+def said(text: str) -> ItemInput:
+    return ItemInput(content=(ContentPart(type="input_text", text=text),))
+
+
+def called(text: str) -> ItemInput:
+    return msgspec.structs.replace(CALL, arguments=text)
+
+
+@pytest.mark.parametrize(
+    ("letter", "wire_bytes"), [("x", 1), ("é", 2), ("🙂", 4), ('"', 2), ("\0", 6)]
+)
+@pytest.mark.parametrize("build", [said, called])
+def test_an_item_has_an_end_in_bytes_on_the_wire(
+    build: Callable[[str], ItemInput], letter: str, wire_bytes: int
+) -> None:
+    beside = len(msgspec.json.encode(put(History(), build(" "))))
+    letters = (MAX_ITEM_BYTES - beside) // wire_bytes
+    item = put(History(), build(letter * letters))
+    told = ItemAdded(item=item, previous_item_id="x" * MAX_NAME_CHARS)
+    assert len(encode_event(told, event_id="event", seq=1)) < 1024 * 1024
+
     with pytest.raises(DuplexError) as refused:
-        put(History(), ItemInput(content=(part,)))
+        put(History(), build(letter * (letters + 2)))
     assert (refused.value.code, refused.value.param) == ("bad_event", "item")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec import UNSET
 
-from omniduplex.engine.conversation.history import History, HistoryEntry, item_size, text_size
+from omniduplex.engine.conversation.history import History, HistoryEntry, item_size
 from omniduplex.protocol.duplex import AudioFormat, ContentPart, DuplexError, Item, ItemInput
 
 ROLE_PARTS = {
@@ -19,11 +19,14 @@ ROLE_PARTS = {
 }
 TEXT_PARTS = {"input_text", "output_text", "text"}
 
-# An item is told three times; all of them must fit into what may wait for a slow reader.
-MAX_ITEM_CHARS = 256 * 1024
+# An item is told three times, all of which must fit into what may wait for a slow reader, and a
+# frame of 1 MiB ends a stock client's connection (interop MUST 5): bytes as they are on the wire.
+MAX_ITEM_BYTES = 512 * 1024
 # They are told again with many an event.
 MAX_NAME_CHARS = 512
 MAX_CONVERSATION_CHARS = 16 * 1024 * 1024
+
+_encode = msgspec.json.Encoder().encode
 
 # Wire contract, section 7.6.
 MAX_IMAGES = 8
@@ -80,8 +83,8 @@ class ItemReader:
         if given.status is not None:
             item = msgspec.structs.replace(new.item, status=given.status)
             new = NewItem(item, new.sounds)
-        if text_size(new.item) > MAX_ITEM_CHARS + _image_chars(given.content):
-            message = f"an item holds at most {MAX_ITEM_CHARS} characters of text"
+        if len(_encode(new.item)) > MAX_ITEM_BYTES + _image_chars(given.content):
+            message = f"an item has at most {MAX_ITEM_BYTES} bytes of JSON beside its images"
             raise DuplexError("bad_event", message, param=where)
         if self.history.chars + item_size(new.item) > MAX_CONVERSATION_CHARS:
             message = f"a conversation holds at most {MAX_CONVERSATION_CHARS} characters"
