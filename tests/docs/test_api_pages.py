@@ -55,7 +55,7 @@ async def resume_session(
 ```
 """
     assert shown in page
-    assert "Raises:\n\n- `DuplexError`: as `detach_session`." in page
+    assert "Raises:\n\n- `DuplexError`: `session_resume_conflict` when the lease is not" in page
 
 
 def test_what_is_not_public_is_not_there() -> None:

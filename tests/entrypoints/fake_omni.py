@@ -245,7 +245,7 @@ class FakeOmni:
     async def resume_session(
         self, session_id: str, *, expected_lease_generation: int, control_id: str
     ) -> int:
-        lease = self._session(session_id).lease
+        lease = self._session(session_id, gone="session_resume_expired").lease
         generation = lease.resume(expected_lease_generation, control_id)
         await self.resuming()
         return generation
@@ -253,11 +253,11 @@ class FakeOmni:
     async def describe_session(self, session_id: str) -> DuplexSessionObject:
         return self._session(session_id).public_object()
 
-    def _session(self, session_id: str) -> FakeSession:
+    def _session(self, session_id: str, *, gone: str = "unknown_session") -> FakeSession:
         for session in self.sessions:
             if session.session_id == session_id:
                 return session
-        raise DuplexError("session_resume_expired", "gone")
+        raise DuplexError(gone, "gone")
 
     async def close_all_sessions(self, reason: str = "shutdown") -> None:
         for session in tuple(self.sessions):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -115,9 +115,35 @@ async def test_a_touch_is_answered(omni: DuplexOmni) -> None:
     async with await omni.open_session() as session:
         await omni.touch_session(session.session_id)
         assert await heard(session.events(), HeartbeatAck)
-    with pytest.raises(DuplexError) as gone:
-        await omni.touch_session(session.session_id)
-    assert gone.value.code == "session_resume_expired"
+
+
+ASKED: dict[str, Callable[[DuplexOmni, str], Awaitable[object]]] = {
+    "touch": lambda omni, name: omni.touch_session(name),
+    "detach": lambda omni, name: omni.detach_session(name, expected_lease_generation=0),
+    "describe": lambda omni, name: omni.describe_session(name),
+    "close": lambda omni, name: omni.close_session(name),
+    "resume": lambda omni, name: omni.resume_session(
+        name, expected_lease_generation=0, control_id="one"
+    ),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED)
+async def test_what_is_asked_of_a_session_that_is_not_there_is_refused(
+    omni: DuplexOmni, ask: str
+) -> None:
+    async with await omni.open_session() as ended:
+        pass
+    for name in (ended.session_id, "duplex-nobody"):
+        with pytest.raises(DuplexError) as refused:
+            await ASKED[ask](omni, name)
+        expected = "session_resume_expired" if ask == "resume" else "unknown_session"
+        assert refused.value.code == expected
+    with pytest.raises(DuplexError) as refused:
+        await ended.public_session()
+    assert refused.value.code == "unknown_session"
+    await ended.close()
+    assert ended.close_reason == "client_close"
 
 
 async def test_a_detached_session_is_resumed_once_for_each_control_id(omni: DuplexOmni) -> None:

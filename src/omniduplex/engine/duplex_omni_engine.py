@@ -17,7 +17,12 @@ from omniduplex.engine.duplex.link import (
 from omniduplex.engine.duplex.plugin import DuplexModelPlugin
 from omniduplex.engine.duplex_orchestrator import DuplexOrchestrator
 from omniduplex.engine.omni_engine_base import EngineStopped
-from omniduplex.protocol.duplex import DuplexCommand, DuplexSessionConfig, DuplexSessionObject
+from omniduplex.protocol.duplex import (
+    DuplexCommand,
+    DuplexError,
+    DuplexSessionConfig,
+    DuplexSessionObject,
+)
 
 
 class DuplexOmniEngine(TurnEngineBase[DuplexOrchestrator]):
@@ -50,12 +55,17 @@ class DuplexOmniEngine(TurnEngineBase[DuplexOrchestrator]):
         self.send(SessionCommand(session_id, command))
 
     async def close_session(self, session_id: str, reason: str) -> None:
-        """End a session; returns when its slot is free. All have ended with the engine."""
+        """End a session; returns when its slot is free. All have ended with the engine.
+
+        Raises:
+            DuplexError: `unknown_session` when it is gone.
+        """
         with contextlib.suppress(EngineStopped):
             await self.call(self._close(session_id, reason))
 
     async def _close(self, session_id: str, reason: str) -> None:
-        self.orchestrator.manager.close(session_id, reason)
+        if not self.orchestrator.manager.close(session_id, reason):
+            raise DuplexError("unknown_session", f"there is no open session {session_id!r}")
 
     async def detach_session(self, session_id: str, expected_generation: int) -> None:
         """A session's connection is gone; raises `DuplexError` as the manager's `detach`."""

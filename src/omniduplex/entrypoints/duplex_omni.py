@@ -107,7 +107,7 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
         """Keep an idle session: its idle time begins anew, and it emits `HeartbeatAck`.
 
         Raises:
-            DuplexError: `session_resume_expired` when the session is gone.
+            DuplexError: `unknown_session` when the session is gone.
         """
         await self._engine.describe_session(session_id)
         self._engine.submit_command(session_id, Heartbeat())
@@ -117,7 +117,7 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
 
         Raises:
             DuplexError: `session_resume_conflict` when the lease is not of this generation any
-                more, `session_resume_expired` when the session is gone.
+                more, `unknown_session` when the session is gone.
         """
         await self._engine.detach_session(session_id, expected_lease_generation)
 
@@ -129,7 +129,8 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
         Repeating a `control_id` answers with the generation it made.
 
         Raises:
-            DuplexError: as `detach_session`.
+            DuplexError: `session_resume_conflict` when the lease is not of this generation any
+                more, `session_resume_expired` when the session is gone.
         """
         generation = await self._engine.resume_session(
             session_id, expected_lease_generation, control_id
@@ -143,16 +144,19 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
         """A session's public object as it is now.
 
         Raises:
-            DuplexError: `session_resume_expired` when the session is gone.
+            DuplexError: `unknown_session` when the session is gone.
         """
         return await self._engine.describe_session(session_id)
 
     async def close_session(self, session_id: str, reason: str = "client_close") -> None:
-        """End a session; returns when its slot is free. One that is gone stays gone."""
+        """End a session; returns when its slot is free.
+
+        Raises:
+            DuplexError: `unknown_session` when it is gone.
+        """
+        await self._engine.close_session(session_id, reason)
         handle = self._handles.get(session_id)
-        if handle is None:
-            await self._engine.close_session(session_id, reason)
-        else:
+        if handle is not None:
             await handle.close(reason)
 
     async def close_all_sessions(self, reason: str = "shutdown") -> None:

@@ -87,7 +87,7 @@ class DuplexSessionHandle:
         """The session's public object as it is now.
 
         Raises:
-            DuplexError: `session_resume_expired` when the session is gone.
+            DuplexError: `unknown_session` when the session is gone.
         """
         return await self._engine.describe_session(self.session_id)
 
@@ -283,7 +283,11 @@ class DuplexSessionHandle:
 
     async def close(self, reason: str = "client_close") -> None:
         """End the session; returns when its slot is free. Again is harmless."""
-        await self._engine.close_session(self.session_id, reason)
+        try:
+            await self._engine.close_session(self.session_id, reason)
+        except DuplexError as refused:
+            if refused.code != "unknown_session":
+                raise
         if not self.closed:
             self._end(reason)
 

@@ -302,6 +302,18 @@ async def test_an_ended_session_is_forgotten(house: House) -> None:
     assert refused.value.code == "session_resume_expired"
 
 
+async def test_a_session_that_ends_while_it_is_resumed_has_expired(house: House) -> None:
+    await house.detached()
+
+    async def ends() -> None:
+        house.omni.sessions.clear()
+
+    house.omni.resuming = ends
+    with pytest.raises(DuplexError) as refused:
+        await house.resume(Wire())
+    assert refused.value.code == "session_resume_expired"
+
+
 async def test_after_the_server_has_stopped_no_session_is_carried() -> None:
     omni = FakeOmni()
     registry = DuplexSessionAttachmentRegistry(

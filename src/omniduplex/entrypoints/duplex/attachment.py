@@ -11,7 +11,7 @@ from typing import Any
 from omniduplex.entrypoints.duplex.credential import RandomBytes
 from omniduplex.entrypoints.duplex.event_log import SessionEventLog
 from omniduplex.entrypoints.duplex.ports import ServedOmni, ServedSession
-from omniduplex.entrypoints.duplex.resume import ResumeRight
+from omniduplex.entrypoints.duplex.resume import ResumeRight, expired_session
 from omniduplex.entrypoints.duplex.websocket import (
     GOING_AWAY,
     INTERNAL_ERROR,
@@ -356,12 +356,3 @@ def close_code(event: DuplexEvent) -> int:
     """Choose the WebSocket close code for a session's last event."""
     reason = event.reason if isinstance(event, SessionClosed) else ""
     return _CLOSE_CODES.get(reason, NORMAL_CLOSURE)
-
-
-def expired_session(session_id: str) -> DuplexError:
-    """Return the refusal of a resume that comes too late, or names what never was."""
-    return DuplexError(
-        "session_resume_expired",
-        f"Unknown or expired duplex session: {session_id}",
-        param="session_id",
-    )

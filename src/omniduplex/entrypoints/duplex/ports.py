@@ -69,19 +69,23 @@ class ServedOmni(Protocol):
 
         Raises:
             DuplexError: `session_resume_conflict` when the lease has moved on,
-                `session_resume_expired` when the session is gone.
+                `unknown_session` when the session is gone.
         """
 
     async def resume_session(
         self, session_id: str, *, expected_lease_generation: int, control_id: str
     ) -> int:
-        """End the grace and return the lease's next generation; raises as `detach_session`.
+        """End the grace and return the lease's next generation.
 
         The same `control_id` again is answered with the generation that it made.
+
+        Raises:
+            DuplexError: `session_resume_conflict` when the lease has moved on,
+                `session_resume_expired` when the session is gone.
         """
 
     async def describe_session(self, session_id: str) -> DuplexSessionObject:
-        """Return a session as its client sees it; raises `session_resume_expired`."""
+        """Return a session as its client sees it; raises `unknown_session`."""
 
     async def close_all_sessions(self, reason: str = "shutdown") -> None:
         """End every session and tell its client why."""

@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from omniduplex.entrypoints.duplex.attachment import SessionAttachment, expired_session
+from omniduplex.entrypoints.duplex.attachment import SessionAttachment
 from omniduplex.entrypoints.duplex.credential import RandomBytes
 from omniduplex.entrypoints.duplex.event_log import SessionEventLog
 from omniduplex.entrypoints.duplex.ports import ServedOmni, ServedSession
+from omniduplex.entrypoints.duplex.resume import expired_session
 from omniduplex.entrypoints.duplex.websocket import ClientSocket
 from omniduplex.protocol.duplex import Dialect, DuplexError, ResumeSession
 

@@ -107,8 +107,10 @@ class ResumeRight:
             )
             self._control_id = None
             return await self._omni.describe_session(self._session_id)
-        except DuplexError:
+        except DuplexError as refused:
             self._control_id = None
+            if refused.code == "unknown_session":  # it ended just after it was resumed
+                raise expired_session(self._session_id) from None
             raise
         except Exception:
             logger.exception("session %s: the engine did not resume it", self._session_id)
@@ -150,3 +152,12 @@ class ResumeRight:
         if self._credential is None:
             raise DuplexError("unsupported_session_resume", "This session cannot be resumed.")
         return self._credential
+
+
+def expired_session(session_id: str) -> DuplexError:
+    """Return the refusal of a resume that comes too late, or names what never was."""
+    return DuplexError(
+        "session_resume_expired",
+        f"Unknown or expired duplex session: {session_id}",
+        param="session_id",
+    )

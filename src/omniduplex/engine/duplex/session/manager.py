@@ -180,11 +180,13 @@ class DuplexSessionManager:
             if runner is not None:
                 runner.post(StageLost(stage_id, message))
 
-    def close(self, session_id: str, reason: str) -> None:
-        """End a session; one that is gone stays gone."""
+    def close(self, session_id: str, reason: str) -> bool:
+        """End a session; False when it is gone."""
         runner = self._runners.get(session_id)
-        if runner is not None:
-            runner.post(CloseRequest(reason=reason))
+        if runner is None:
+            return False
+        runner.post(CloseRequest(reason=reason))
+        return True
 
     def close_all(self, reason: str) -> None:
         """End every session."""
@@ -195,7 +197,7 @@ class DuplexSessionManager:
         """A session's connection is gone: its grace begins.
 
         Raises:
-            DuplexError: `session_resume_expired`, `session_resume_conflict`.
+            DuplexError: `unknown_session`, `session_resume_conflict`.
         """
         runner = self._living(session_id)
         runner.session.detach(expected_generation, self._clock())
@@ -207,22 +209,20 @@ class DuplexSessionManager:
         Raises:
             DuplexError: `session_resume_expired`, `session_resume_conflict`.
         """
-        runner = self._living(session_id)
+        runner = self._living(session_id, gone="session_resume_expired")
         return runner.session.resume(expected_generation, control_id, self._clock())
 
     def public_object(self, session_id: str) -> DuplexSessionObject:
-        """A session as its client sees it; raises `session_resume_expired` when it is gone."""
+        """A session as its client sees it; raises `unknown_session` when it is gone."""
         return self._living(session_id).session.public_object()
 
-    def _living(self, session_id: str) -> DuplexSessionRunner:
+    def _living(self, session_id: str, *, gone: str = "unknown_session") -> DuplexSessionRunner:
         runner = self._runners.get(session_id)
         if runner is not None:
             # Its time may be up although the reaper was not here yet.
             runner.post(Tick())
         if runner is None or session_id not in self._runners:
-            raise DuplexError(
-                "session_resume_expired", f"Unknown or expired duplex session: {session_id}"
-            )
+            raise DuplexError(gone, f"Unknown or expired duplex session: {session_id}")
         return runner
 
     async def reaper_loop(self) -> None:
