@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec import UNSET
+
 from omniduplex.protocol.duplex import (
     AudioDelta,
     AudioDone,
@@ -20,6 +22,7 @@ from omniduplex.protocol.duplex import (
     OutputItemDone,
     OutputStarted,
     OutputStopped,
+    OverlapDecision,
     PlaybackAcknowledged,
     PlaybackCursor,
     RateLimitsUpdated,
@@ -103,6 +106,10 @@ class ContractWatcher:
                 self._created(event)
             case ResponseDone():
                 self._done(event)
+            case OverlapDecision():
+                assert event.metadata is not UNSET
+                is_told = event.metadata.cancel_reason is not UNSET
+                assert is_told == (event.action == "barge_in"), "an interruption has its reason"
             case PlaybackAcknowledged():
                 _check_cursor(event.event.playback)
             case OutputStarted() | OutputStopped() | OutputCleared():

@@ -43,7 +43,8 @@ def test_b01_speech_stops_the_answer_at_once(driver: SessionDriver) -> None:
     assert (decision.action, decision.reason) == ("barge_in", "server_vad_speech_started")
     details = driver.last(ResponseDone).response.status_details
     assert details
-    assert details.reason == "turn_detected"
+    assert decision.metadata
+    assert details.reason == decision.metadata.cancel_reason == "turn_detected"
     assert driver.session.public_object().turn_state == "user_speaking"
 
     driver.user_turn_ends("Stop, a shorter one")

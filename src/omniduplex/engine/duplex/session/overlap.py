@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import UNSET
 
 from omniduplex.engine.duplex.model_events import (
     UserSpeechProgress,
@@ -171,6 +172,11 @@ class Overlap:
         if verdict == self._verdict:
             return
         self._verdict = verdict
+        strikes = verdict.action == "barge_in"
+        metadata = OverlapMetadata(
+            overlap_speech_ms=self._progress.speech_ms,
+            cancel_reason="turn_detected" if strikes else UNSET,
+        )
         self._core.emit(
             OverlapDecision(
                 session_id=self._core.session_id,
@@ -178,6 +184,6 @@ class Overlap:
                 policy=self._core.config.overlap_policy,
                 action=verdict.action,
                 reason=verdict.reason,
-                metadata=OverlapMetadata(overlap_speech_ms=self._progress.speech_ms),
+                metadata=metadata,
             )
         )
