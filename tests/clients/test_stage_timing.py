@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,8 +10,13 @@ from msgspec import structs
 from tests.clients.scripted import created, done
 
 from omniduplex.clients.duplex import ServerEvent
-from omniduplex.clients.stage_timing import interval_summary, stage_summaries, token_summary
-from omniduplex.protocol.duplex import UnknownEvent
+from omniduplex.clients.stage_timing import (
+    interval_summary,
+    reported_request_metrics,
+    stage_summaries,
+    token_summary,
+)
+from omniduplex.protocol.duplex import UnknownEvent, decode_event
 
 TEXT = {
     "final_output_type": "text",
@@ -104,6 +110,26 @@ def test_an_event_that_is_not_known_may_report_at_its_top() -> None:
     raw = {"type": "response.progress", "response_id": "r", "stage_metrics": {"0": TEXT}}
 
     assert stage_summaries([UnknownEvent(type="response.progress", raw=raw)])["0"]["tpot_ms"] == 15
+
+
+@pytest.mark.parametrize("runtime", ["omniduplex", "vllm_omni", "duplex_event", None])
+@pytest.mark.parametrize("wire_type", ["response.created", "response.done", "response.progress"])
+@pytest.mark.parametrize("of_response", [True, False])
+def test_every_server_of_the_contract_is_read_wherever_it_reports(
+    wire_type: str, runtime: str | None, of_response: bool
+) -> None:
+    stages = {"stage_metrics": {"0": TEXT}, "response_request_metrics": {"ttft_ms": 1.0}}
+    metadata = {runtime: stages} if runtime else stages
+    response: dict[str, Any] = {"id": "r", "status": "completed", "output": []}
+    message: dict[str, Any] = {"type": wire_type, "response_id": "r", "response": response}
+    if of_response:
+        response["metadata"] = metadata
+    else:
+        message |= {"type": "response.progress", "metadata": metadata}
+    events = [created("r"), decode_event(json.dumps(message)), done("r")]
+
+    assert stage_summaries(events)["0"]["ttft_ms"] == 120
+    assert reported_request_metrics(events) == {"ttft_ms": 1}
 
 
 @pytest.mark.parametrize("stages", [{}, {"0": "fast"}, {"1": TEXT}])

@@ -10,8 +10,9 @@ from omniduplex.clients.events import ServerEvent
 from omniduplex.protocol.duplex import ResponseCreated, ResponseDone, UnknownEvent
 
 STAGE_CLOCK = "engine_stage_metrics"
-# What a deployment says about itself, inside the metadata of a response.
-RUNTIME = "omniduplex"
+# What a deployment says about itself, inside the metadata of a response: here, and on the
+# contract's other server.
+RUNTIMES = ("omniduplex", "vllm_omni")
 # Wire contract, section 12: names on the wire, and in a summary.
 _RENAMED = {
     "num_tokens_out": "output_token_count",
@@ -96,17 +97,21 @@ def _last(events: Sequence[ServerEvent], name: str) -> Mapping[str, Any]:
 
 
 def _places(event: ServerEvent) -> Iterator[Mapping[str, Any]]:
-    """Where an event may carry metrics: in its response's metadata, or one level deeper."""
-    metadata: object = None
+    """Where an event may carry metrics: in its own or its response's metadata, or one deeper."""
     if isinstance(event, ResponseCreated | ResponseDone):
-        metadata = event.response.metadata
+        yield from _metadata(event.response.metadata)
     elif isinstance(event, UnknownEvent):
         yield event.raw
-        metadata = event.raw.get("metadata")
+        yield from _metadata(event.raw.get("metadata"))
+        if isinstance(response := event.raw.get("response"), Mapping):
+            yield from _metadata(response.get("metadata"))
+
+
+def _metadata(metadata: object) -> Iterator[Mapping[str, Any]]:
     if not isinstance(metadata, Mapping):
         return
     yield metadata
-    for name in (RUNTIME, "duplex_event"):
+    for name in (*RUNTIMES, "duplex_event"):
         if isinstance(inner := metadata.get(name), Mapping):
             yield inner
 
