@@ -106,9 +106,11 @@ def wire_page() -> str:
         NOTICE,
         "JSON in WebSocket text frames, one event each, at "
         f"`/v1/realtime` and `/v1/duplex`. A client event has at most {MAX_EVENT_BYTES} bytes "
-        f"(15 MiB) if it is {' or '.join(_codes(sorted(MEDIA_EVENTS)))}, or a "
-        f"`session.update` by its `ref_audio`; any other has at most {MAX_PLAIN_EVENT_BYTES} "
-        "bytes, a limit of our own, and no event of more than that holds over "
+        f"(15 MiB) if it is {' or '.join(_codes(sorted(MEDIA_EVENTS)))}; any other has at most "
+        f"{MAX_PLAIN_EVENT_BYTES} bytes, a limit of our own, beside its media: voice samples "
+        "(`ref_audio`, `extra_body.ref_audio`, `extra_body.tts_ref_audio`), images in "
+        "`response.input`, what a `turn.signal` carries of either. No event of more than that "
+        "holds over "
         f"{MAX_EVENT_VALUES} JSON values (`,`, `[` and `{{` are counted, within texts too). "
         "What can go wrong is in [errors.md](errors.md).",
         "**Tier 1** is the OpenAI Realtime API as it is, **tier 2** its events with fields that we "

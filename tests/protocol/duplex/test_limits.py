@@ -14,7 +14,6 @@ from omniduplex.protocol.duplex import (
     AppendAudio,
     CreateItem,
     DuplexError,
-    UpdateSession,
     codec,
     decode_command,
 )
@@ -73,11 +72,55 @@ def test_media_may_be_15_mib() -> None:
     assert isinstance(decode_command(json.dumps(item)), CreateItem)
 
 
-def test_a_voice_sample_may_be_large_but_not_what_is_beside_it() -> None:
-    frame = '{"type":"session.update","session":{"ref_audio":"%s","instructions":"%s"}}'
-    assert isinstance(decode_command(frame % ("A" * 4_000_000, "x" * 1000)), UpdateSession)
+BESIDE_MEDIA = {
+    "a voice": '{"type":"session.update","session":{"ref_audio":"%s","instructions":"%s"}}',
+    "a voice of a flat session": '{"type":"session.update","ref_audio":"%s","instructions":"%s"}',
+    "a voice in extra_body": (
+        '{"type":"session.update","session":{"extra_body":{"ref_audio":"%s"},"instructions":"%s"}}'
+    ),
+    "a voice for speech alone": (
+        '{"type":"session.update",'
+        '"session":{"extra_body":{"tts_ref_audio":"%s"},"instructions":"%s"}}'
+    ),
+    "a picture to answer": (
+        '{"type":"response.create","response":{"input":'
+        '[{"content":[{"type":"input_image","image_url":"%s"}]}],"instructions":"%s"}}'
+    ),
+    "a signalled picture": (
+        '{"type":"turn.signal","event":"conversation.item.create","payload":{"item":{"content":'
+        '[{"type":"input_image","image_url":"%s"},{"type":"input_text","text":"%s"}]}}}'
+    ),
+    "a signalled sound by the other name": (
+        '{"type":"signal_turn","event":"conversation.item.create","payload":{"item":{"content":'
+        '[{"type":"input_audio","audio":"%s"},{"type":"input_text","text":"%s"}]}}}'
+    ),
+    "a signalled voice": (
+        '{"type":"turn.signal","event":"session.update",'
+        '"payload":{"ref_audio":"%s","instructions":"%s"}}'
+    ),
+}
+
+
+@pytest.mark.parametrize("frame", BESIDE_MEDIA.values(), ids=BESIDE_MEDIA)
+def test_media_may_be_large_but_not_what_is_beside_them(frame: str) -> None:
+    decode_command(frame % ("A" * 4_000_000, "x" * 1000))
     error = refused(frame % ("A" * 4_000_000, "x" * MAX_PLAIN_EVENT_BYTES))
     assert error.code == "event_too_large"
+    error = refused(frame % ("A" * MAX_EVENT_BYTES, "x"))
+    assert (error.code, str(MAX_EVENT_BYTES) in error.message) == ("event_too_large", True)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        '{"type":"turn.signal","event":"nod","payload":{"ref_audio":"%s"}}',
+        '{"type":"response.create","response":{"ref_audio":"%s"}}',
+        '{"type":"response.create","response":{"input":"%s"}}',
+        '{"type":"session.update","session":{"ref_audio":["%s"]}}',
+    ],
+)
+def test_where_no_media_belong_there_is_no_room_for_them(frame: str) -> None:
+    assert refused(frame % ("A" * MAX_PLAIN_EVENT_BYTES)).code == "event_too_large"
 
 
 @pytest.mark.parametrize("junk", ["[" * 100, '"', "\ud800", "1e999,"], ids=ascii)

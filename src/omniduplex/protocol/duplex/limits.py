@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from omniduplex.protocol.duplex.errors import DuplexError
 from omniduplex.protocol.realtime.items import ItemInput
@@ -30,8 +29,51 @@ _MAX_PARAM_CHARS = 200
 _COUNTED_AT_ONCE = 1024 * 1024
 
 
+class _Media(msgspec.Struct, frozen=True):
+    """The texts of one object that may be large: voice samples, pictures, sound."""
+
+    ref_audio: str | None = None
+    tts_ref_audio: str | None = None
+    image_url: str | None = None
+    audio: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Their characters."""
+        return sum(len(text or "") for text in msgspec.structs.astuple(self))
+
+
 class _Session(msgspec.Struct, frozen=True):
-    ref_audio: str | None | UnsetType = UNSET
+    ref_audio: str | None = None
+    extra_body: _Media | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.ref_audio or "") + (self.extra_body.size if self.extra_body else 0)
+
+
+class _Item(msgspec.Struct, frozen=True):
+    content: tuple[_Media, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.content or ())
+
+
+class _Response(msgspec.Struct, frozen=True):
+    input: tuple[_Item, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        return sum(item.size for item in self.input or ())
+
+
+class _Creation(msgspec.Struct, frozen=True):
+    item: _Item
+
+    @property
+    def size(self) -> int:
+        return self.item.size
 
 
 class _Envelope(msgspec.Struct, frozen=True):
@@ -40,10 +82,15 @@ class _Envelope(msgspec.Struct, frozen=True):
     type: msgspec.Raw = msgspec.Raw()
     event_id: msgspec.Raw = msgspec.Raw()
     session: msgspec.Raw = msgspec.Raw()
+    response: msgspec.Raw = msgspec.Raw()
+    event: msgspec.Raw = msgspec.Raw()
+    payload: msgspec.Raw = msgspec.Raw()
 
 
 _read_envelope = msgspec.json.Decoder(_Envelope).decode
 _read_session = msgspec.json.Decoder(_Session).decode
+_read_response = msgspec.json.Decoder(_Response).decode
+_read_creation = msgspec.json.Decoder(_Creation).decode
 _read_text = msgspec.json.Decoder(str).decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
@@ -61,12 +108,13 @@ def refuse_large(raw: str | bytes) -> None:
     if _is_larger(raw, MAX_EVENT_BYTES):
         message = f"An event has at most {MAX_EVENT_BYTES} bytes."
         raise DuplexError("event_too_large", message, event_id=event_id)
-    wire_type = _text(envelope.type)
-    if wire_type not in MEDIA_EVENTS and not _is_a_voice(wire_type, raw, envelope.session):
-        message = f"An event that carries no media has at most {MAX_PLAIN_EVENT_BYTES} bytes."
-        raise DuplexError("event_too_large", message, event_id=event_id)
     if _has_more_values(raw):
         message = f"An event of this size has at most {MAX_EVENT_VALUES} values."
+        raise DuplexError("event_too_large", message, event_id=event_id)
+    if _text(envelope.type) in MEDIA_EVENTS:
+        return
+    if _is_larger(raw, MAX_PLAIN_EVENT_BYTES + _media_size(envelope, raw)):
+        message = f"An event has at most {MAX_PLAIN_EVENT_BYTES} bytes beside its media."
         raise DuplexError("event_too_large", message, event_id=event_id)
 
 
@@ -116,15 +164,32 @@ def _is_larger(raw: str | bytes, limit: int) -> bool:
     return len(raw.encode("utf-8", "surrogatepass")) > limit
 
 
-def _is_a_voice(wire_type: str | None, raw: str | bytes, session: msgspec.Raw) -> bool:
-    """Whether a voice sample makes this event large."""
-    if wire_type != "session.update":
-        return False
+def _media_size(envelope: _Envelope, raw: str | bytes) -> int:
+    """Characters of what makes an event large that carries media now and then."""
     try:
-        sample = _read_session(session).ref_audio
+        match _text(envelope.type):
+            case "session.update":  # the session may be the event itself
+                return _read_session(_given(envelope.session) or raw).size
+            case "response.create":
+                return _read_response(envelope.response).size
+            case "turn.signal" | "signal_turn":
+                return _signal_size(envelope)
     except _UNREADABLE:
-        return False
-    return isinstance(sample, str) and not _is_larger(raw, MAX_PLAIN_EVENT_BYTES + len(sample))
+        return 0
+    return 0
+
+
+def _signal_size(envelope: _Envelope) -> int:
+    match _text(envelope.event):
+        case "session.update":
+            return _read_session(envelope.payload).size
+        case "conversation.item.create":
+            return _read_creation(envelope.payload).size
+    return 0
+
+
+def _given(raw: msgspec.Raw) -> msgspec.Raw | None:
+    return raw if memoryview(raw).nbytes else None
 
 
 def _has_more_values(raw: str | bytes) -> bool:
