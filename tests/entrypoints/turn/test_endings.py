@@ -3,65 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import socket
-import threading
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from collections.abc import Iterator
 
 import openai
 import pytest
 from tests.engine.stage_models import Loud, Words
 from tests.entrypoints.conftest import ServeApp
+from tests.entrypoints.turn.watched import MODEL, WAIT_S, WatchedOmni, asking, one_turn_at_a_time
 
-from omniduplex.config.pipeline import PipelineConfig, StageConfig
-from omniduplex.engine.turns import TurnChunk, TurnRequest
-from omniduplex.entrypoints.async_omni import AsyncOmni
 from omniduplex.entrypoints.openai.turn_app import create_turn_app
-
-MODEL = "words"
-WAIT_S = 60
-
-
-class WatchedOmni(AsyncOmni):
-    """Tells when a turn has given its first chunk, and when one is over."""
-
-    def __init__(self, pipeline: PipelineConfig) -> None:
-        self.began = threading.Event()
-        self.ended = threading.Event()
-        super().__init__(pipeline=pipeline)
-
-    async def generate(self, request: TurnRequest) -> AsyncGenerator[TurnChunk, None]:
-        try:
-            async with aclosing(super().generate(request)) as chunks:
-                async for chunk in chunks:
-                    self.began.set()
-                    yield chunk
-        finally:
-            self.ended.set()
 
 
 @pytest.fixture
 def omni() -> Iterator[WatchedOmni]:
     """Two stages that give words back, louder, and take one turn at a time."""
-    stages = tuple(
-        StageConfig(
-            stage_id=index,
-            name=model.__name__,
-            model_class=f"{model.__module__}:{model.__name__}",
-            worker="inline",
-        )
-        for index, model in enumerate((Words, Loud))
-    )
-    pipeline = PipelineConfig(
-        name=MODEL,
-        model=MODEL,
-        stages=stages,
-        turn_plugin="tests.engine.stage_models:ForwardPlugin",
-        session_mode="turn",
-        max_turns=1,
-    )
-    with WatchedOmni(pipeline) as omni:
+    with WatchedOmni(one_turn_at_a_time(Words, Loud)) as omni:
         yield omni
 
 
@@ -76,20 +32,11 @@ def client(address: str) -> Iterator[openai.OpenAI]:
         yield client
 
 
-def body(text: str, *, stream: bool) -> bytes:
-    messages = [{"role": "user", "content": text}]
-    return json.dumps({"model": MODEL, "messages": messages, "stream": stream}).encode()
-
-
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_goes_away_ends_its_turn(
     omni: WatchedOmni, address: str, stream: bool
 ) -> None:
-    host, _, port = address.partition(":")
-    content = body("for ever", stream=stream)
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n"
-    with socket.create_connection((host, int(port))) as connection:
-        connection.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + content)
+    with asking(address, "for ever", stream=stream):
         assert omni.began.wait(WAIT_S)
         assert not omni.ended.is_set()
 

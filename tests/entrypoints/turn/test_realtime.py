@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,13 +12,13 @@ from openai import AsyncOpenAI
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
 from openai.types.beta.realtime import RealtimeServerEvent as BetaServerEvent
 from pydantic import TypeAdapter
+from tests.engine.stage_models import Loud, Words
 from tests.entrypoints.conftest import ServeApp
 from tests.entrypoints.running import running
 from tests.entrypoints.talk import Talk
 from tests.entrypoints.turn.realtime_script import TIMEOUT_S, last, run, until
 from tests.entrypoints.turn.sounds import MODEL, tone
-from tests.entrypoints.turn.test_endings import WAIT_S, WatchedOmni
-from tests.entrypoints.turn.test_endings import omni as words  # noqa: F401 - a fixture
+from tests.entrypoints.turn.watched import WAIT_S, WatchedOmni, one_turn_at_a_time
 
 from omniduplex.entrypoints.openai.turn_app import create_turn_app
 
@@ -164,7 +165,13 @@ def test_there_are_no_sessions(turn_base: str, path: str, message: str, close_co
 
 
 @pytest.fixture
-def words_base(words: WatchedOmni, serve_app: ServeApp) -> str:  # noqa: F811
+def words() -> Iterator[WatchedOmni]:
+    with WatchedOmni(one_turn_at_a_time(Words, Loud)) as omni:
+        yield omni
+
+
+@pytest.fixture
+def words_base(words: WatchedOmni, serve_app: ServeApp) -> str:
     return serve_app(create_turn_app(words))
 
 
@@ -175,7 +182,7 @@ def say(talk: Talk, text: str) -> None:
     talk.send("response.create", response={"output_modalities": ["text"]})
 
 
-def test_a_cancelled_answer_ends_its_turn(words: WatchedOmni, words_base: str) -> None:  # noqa: F811
+def test_a_cancelled_answer_ends_its_turn(words: WatchedOmni, words_base: str) -> None:
     with Talk(words_base, HALF_DUPLEX) as talk:
         say(talk, "for ever")
         talk.until("response.output_text.delta")
@@ -187,7 +194,7 @@ def test_a_cancelled_answer_ends_its_turn(words: WatchedOmni, words_base: str) -
         assert talk.until("response.done")[-1]["response"]["status"] == "completed"
 
 
-def test_a_client_that_leaves_ends_its_turn(words: WatchedOmni, words_base: str) -> None:  # noqa: F811
+def test_a_client_that_leaves_ends_its_turn(words: WatchedOmni, words_base: str) -> None:
     with Talk(words_base, HALF_DUPLEX) as talk:
         say(talk, "for ever")
         talk.until("response.output_text.delta")
@@ -220,7 +227,7 @@ def test_a_message_that_is_none_is_refused_and_the_conversation_goes_on(turn_bas
         assert talk.until("response.done")[-1]["response"]["status"] == "completed"
 
 
-def test_a_server_that_stops_lets_the_answer_end(words: WatchedOmni) -> None:  # noqa: F811
+def test_a_server_that_stops_lets_the_answer_end(words: WatchedOmni) -> None:
     app = create_turn_app(words)
     with (
         running(app, drain_timeout_s=TIMEOUT_S) as server,
