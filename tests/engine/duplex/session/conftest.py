@@ -3,6 +3,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.engine.duplex.session.contract import ContractWatcher
 from tests.engine.duplex.session.driver import BY_HAND, LISTENING, SessionDriver
+from tests.engine.duplex.session.scripted_turns import ScriptedTurns
 
 from omniduplex.protocol.duplex import DuplexSessionConfig
 
@@ -10,12 +11,18 @@ OpenSession = Callable[[DuplexSessionConfig], SessionDriver]
 
 
 @pytest.fixture
-def open_session() -> Iterator[OpenSession]:
+def turns() -> ScriptedTurns | None:
+    """What answers without a session: nothing, where a test does not say otherwise."""
+    return None
+
+
+@pytest.fixture
+def open_session(turns: ScriptedTurns | None) -> Iterator[OpenSession]:
     """Opens sessions, whose events must keep the contract whatever the test does."""
     drivers: list[SessionDriver] = []
 
     def opened(config: DuplexSessionConfig) -> SessionDriver:
-        drivers.append(SessionDriver(config))
+        drivers.append(SessionDriver(config, turns=turns))
         return drivers[-1]
 
     yield opened

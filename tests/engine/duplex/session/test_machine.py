@@ -1,11 +1,9 @@
 """Any program of client and model against what the contract says of every session."""
 
-import os
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -24,6 +22,7 @@ from tests.engine.duplex.session.driver import (
     loud,
     quiet,
 )
+from tests.engine.duplex.session.programs import PHONE, programs
 from tests.engine.duplex.session.prompt_truth import PromptTruth
 from tests.engine.duplex.session.scripted_model import ClockedPlugin
 
@@ -45,7 +44,6 @@ from omniduplex.protocol.duplex import (
     CreateItem,
     CreateResponse,
     DeleteItem,
-    Dialect,
     DuplexSessionConfig,
     Heartbeat,
     InputCommit,
@@ -55,27 +53,13 @@ from omniduplex.protocol.duplex import (
     RetrieveItem,
     SessionPatch,
     TruncateItem,
-    TurnDetection,
     UpdateSession,
 )
-
-CI = settings(
-    max_examples=340,
-    stateful_step_count=30,
-    deadline=None,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
-DESK = settings(CI, max_examples=40)
 
 LISTEN_ONLY = msgspec.structs.replace(LISTENING, overlap_policy="listen_only")
 ACK_ONLY = msgspec.structs.replace(LISTENING, playback_commit_policy="ack_only")
 TOOLS = msgspec.structs.replace(BY_HAND, tools=({"type": "function", "name": "f"},))
 AUTO = msgspec.structs.replace(BY_HAND, auto_response=True)
-PHONE = msgspec.structs.replace(
-    LISTENING, dialect=Dialect.OPENAI, turn_detection=TurnDetection(idle_timeout_ms=600)
-)
 
 ALL_THE_ROOM = bytes(MAX_INPUT_BYTES)
 WORDS = st.sampled_from(["Yes. ", "One two three ", "", "and a longer piece of it, "])
@@ -358,4 +342,4 @@ class SessionMachine(RuleBasedStateMachine):
 )
 def test_any_program_keeps_the_contract(config: DuplexSessionConfig) -> None:
     machine = type("Machine", (SessionMachine,), {"config": config})
-    run_state_machine_as_test(machine, settings=CI if os.environ.get("CI") else DESK)
+    run_state_machine_as_test(machine, settings=programs(desk=40, ci=340))

@@ -4,13 +4,11 @@ What the client sees of the conversation, what the model is asked and told, and 
 wants to be woken are the same, but for the ids; and what is beside keeps the contract as well.
 """
 
-import os
 import re
 from collections.abc import Callable
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -29,6 +27,7 @@ from tests.engine.duplex.session.driver import (
     loud,
     quiet,
 )
+from tests.engine.duplex.session.programs import PHONE, programs
 from tests.engine.duplex.session.scripted_turns import ScriptedTurns
 
 from omniduplex.engine.duplex.session.inputs import CloseRequest, OutputOverflow, StageLost
@@ -43,7 +42,6 @@ from omniduplex.protocol.duplex import (
     CloseSession,
     CreateResponse,
     DeleteItem,
-    Dialect,
     DuplexEvent,
     DuplexSessionConfig,
     ErrorEvent,
@@ -55,24 +53,10 @@ from omniduplex.protocol.duplex import (
     ResponseOptions,
     SessionPatch,
     TruncateItem,
-    TurnDetection,
     UpdateSession,
 )
 
-CI = settings(
-    max_examples=50,
-    stateful_step_count=30,
-    deadline=None,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
-DESK = settings(CI, max_examples=30)
-
 ADAPTIVE = msgspec.structs.replace(LISTENING, overlap_policy="adaptive")
-PHONE = msgspec.structs.replace(
-    LISTENING, dialect=Dialect.OPENAI, turn_detection=TurnDetection(idle_timeout_ms=600)
-)
 
 AT_ONCE = LIMITS.max_out_of_band_responses_per_session
 BESIDE = "beside"
@@ -359,4 +343,4 @@ class TwinMachine(RuleBasedStateMachine):
 @pytest.mark.parametrize("config", [LISTENING, ADAPTIVE, BY_HAND, PHONE], ids=lambda config: "")
 def test_what_is_beside_makes_no_difference(config: DuplexSessionConfig) -> None:
     machine = type("Machine", (TwinMachine,), {"config": config})
-    run_state_machine_as_test(machine, settings=CI if os.environ.get("CI") else DESK)
+    run_state_machine_as_test(machine, settings=programs(desk=30, ci=50))
