@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.entrypoints.turn.half_duplex import DONE, OFFICIAL, HalfDuplex, sound
 
@@ -39,12 +41,23 @@ def test_an_update_is_shown_as_it_stands(talk: HalfDuplex) -> None:
     assert talk.request().messages[0] == TurnMessage(role="system", content=("Be brief.",))
 
 
-def test_turn_detection_cannot_be_switched_on(talk: HalfDuplex) -> None:
-    session = {"type": "realtime", "audio": {"input": {"turn_detection": {"type": "server_vad"}}}}
+VAD = {"type": "server_vad"}
+
+
+@pytest.mark.parametrize(
+    ("session", "param"),
+    [
+        ({"audio": {"input": {"turn_detection": VAD}}}, "session.audio.input.turn_detection"),
+        ({"turn_detection": VAD}, "session.turn_detection"),
+    ],
+)
+def test_turn_detection_cannot_be_switched_on(
+    talk: HalfDuplex, session: dict[str, Any], param: str
+) -> None:
     talk.send_json("session.update", session=session, event_id="e1")
     error = talk.error()
     assert (error["code"], error["event_id"]) == ("unsupported_turn_detection", "e1")
-    assert error["param"] == "session.audio.input.turn_detection"
+    assert error["param"] == param
 
 
 def test_the_format_of_buffered_audio_stays(talk: HalfDuplex) -> None:

@@ -124,6 +124,7 @@ from omniduplex.protocol.duplex.session_patch import (
     OutputAudioPatch,
     SessionPatch,
     TurnDetectionPatch,
+    named_turn_detection,
     named_voice,
 )
 from omniduplex.protocol.duplex.session_view import (
@@ -380,6 +381,7 @@ __all__ = [
     "failure_kind",
     "format_object",
     "is_g711",
+    "named_turn_detection",
     "named_voice",
     "parse_append_format",
     "project",

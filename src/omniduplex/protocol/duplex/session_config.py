@@ -22,6 +22,7 @@ from omniduplex.protocol.duplex.session_patch import (
     SessionPatch,
     first_given,
     input_patch,
+    named_turn_detection,
     named_voice,
     output_patch,
 )
@@ -119,10 +120,7 @@ def _stored(config: DuplexSessionConfig, patch: SessionPatch) -> dict[str, Any]:
 
 
 def _turn_taking(config: DuplexSessionConfig, patch: SessionPatch) -> dict[str, Any]:
-    param, given = first_given(
-        ("session.audio.input.turn_detection", input_patch(patch).turn_detection),
-        ("session.turn_detection", patch.turn_detection),
-    )
+    param, given = named_turn_detection(patch)
     policy_param, named = _extension(patch, "overlap_policy", str)
     if given is UNSET and named is UNSET:
         return {}

@@ -123,6 +123,16 @@ def named_voice(patch: SessionPatch) -> tuple[str, str | dict[str, Any] | None |
     )
 
 
+def named_turn_detection(
+    patch: SessionPatch,
+) -> tuple[str, TurnDetectionPatch | bool | None | UnsetType]:
+    """Return the path under which the client sets turn detection, and to what."""
+    return first_given(
+        ("session.audio.input.turn_detection", input_patch(patch).turn_detection),
+        ("session.turn_detection", patch.turn_detection),
+    )
+
+
 def first_given(*candidates: tuple[str, T | UnsetType]) -> tuple[str, T | UnsetType]:
     """Return the first path and value that is there; nested names come before flat ones."""
     return next((one for one in candidates if one[1] is not UNSET), candidates[0])

@@ -46,6 +46,7 @@ from omniduplex.protocol.duplex import (
     UpdateSession,
     apply_patch,
     error_event,
+    named_turn_detection,
     session_object,
 )
 
@@ -177,9 +178,8 @@ class TurnConversation:
         config = apply_patch(self._config, patch)
         if config.turn_detection is not None:
             message = "turns end by input_audio_buffer.commit here; turn_detection is null"
-            raise DuplexError(
-                "unsupported_turn_detection", message, param="session.audio.input.turn_detection"
-            )
+            param, _ = named_turn_detection(patch)
+            raise DuplexError("unsupported_turn_detection", message, param=param)
         if self._items.buffered and config.input_format != self._config.input_format:
             message = "commit or clear the audio that is buffered in the old format first"
             raise DuplexError(
