@@ -368,13 +368,7 @@ class DuplexEngineSession:
             for response_id in lost.response_ids:
                 self._output.lose(response_id, BACKPRESSURE)
             return
-        for ending in lost.endings:
-            self._output.playout.undo(ending)
-        active = self._output.active
-        if active is not None:
-            announced = active.response_id not in lost.unannounced
-            self._output.give_up(active, BACKPRESSURE, announced=announced)
-        self._output.beside.give_up(BACKPRESSURE, lost.unannounced)
+        self._output.overflowed(lost)
         self._close(CloseRequest(reason=BACKPRESSURE))
 
     def _close(self, request: CloseRequest | CloseSession) -> None:

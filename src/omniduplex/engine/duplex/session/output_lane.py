@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import UnsetType
 
+from omniduplex.engine.conversation.endings import BACKPRESSURE
 from omniduplex.engine.conversation.response_options import Wanted, out_of_band_options
 from omniduplex.engine.duplex.contracts import StageWork
 from omniduplex.engine.duplex.model_events import (
@@ -20,6 +21,7 @@ from omniduplex.engine.duplex.model_events import (
 )
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.drafts import Drafts
+from omniduplex.engine.duplex.session.inputs import OutputOverflow
 from omniduplex.engine.duplex.session.listening import tell_listening
 from omniduplex.engine.duplex.session.offers import check_there_is_speech
 from omniduplex.engine.duplex.session.out_of_band import OutOfBand
@@ -287,6 +289,16 @@ class OutputLane:
         """The active response cannot be delivered: the model shall stop with it."""
         self._core.run(self._core.model.plan_cancel(self._core.fence, response.key))
         self.end_failed(response, code, announced=announced)
+
+    def overflowed(self, lost: OutputOverflow) -> None:
+        """The client reads too slowly for its session: what is under way or found no room fails."""
+        for ending in lost.endings:
+            self.playout.undo(ending)
+        active = self.active
+        if active is not None:
+            announced = active.response_id not in lost.unannounced
+            self.give_up(active, BACKPRESSURE, announced=announced)
+        self.beside.give_up(BACKPRESSURE, lost.unannounced)
 
     def lose(self, response_id: str, code: str) -> None:
         """The client did not read a response: it fails, or has failed on its way there."""
