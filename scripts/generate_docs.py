@@ -35,6 +35,7 @@ from omniduplex.protocol.duplex import (
 from omniduplex.protocol.duplex.beta_dialect import BETA_PROJECTIONS, NOT_BETA
 from omniduplex.protocol.duplex.codec import FIELD_ALIASES, ROUTED_SIGNALS, TYPE_ALIASES
 from omniduplex.protocol.duplex.dialects import NOT_DUPLEX
+from omniduplex.protocol.duplex.errors import SAID_ELSEWHERE
 from omniduplex.protocol.duplex.formats import (
     ENCODINGS,
     INPUT_ONLY,
@@ -78,7 +79,7 @@ def errors_page() -> str:
             kind.error_class,
             "yes" if kind.retryable else "no",
             f"`{OPENAI_CODES[code]}`" if code in OPENAI_CODES else "the same",
-            kind.meaning,
+            f"{kind.meaning} *" if code in SAID_ELSEWHERE else kind.meaning,
         )
         for code, kind in ERROR_KINDS.items()
     ]
@@ -91,6 +92,8 @@ def errors_page() -> str:
         "The duplex dialect adds `retryable`: whether the same event can succeed later. The "
         "connection and the session go on, unless an ending below says otherwise.",
         "## Codes",
+        "What is marked * comes from a model's plugin, or from another server of the contract: "
+        "omniduplex and its own models never say it.",
         _table(("code", "class", "retryable", "in the OpenAI dialect", "when"), codes),
         "## Endings",
         "How a connection ends: the WebSocket close code and reason.",

@@ -12,8 +12,10 @@ from omniduplex.protocol.duplex import (
     OPENAI_CODES,
     DuplexError,
     codec,
+    errors,
     failure_kind,
 )
+from omniduplex.protocol.duplex.errors import SAID_ELSEWHERE
 
 SOURCE = Path(__file__).parents[3] / "src" / "omniduplex"
 
@@ -43,6 +45,17 @@ def test_every_raised_code_is_in_the_table() -> None:
     assert len(raised) > 10
     assert [where for where, code in raised if code not in ERROR_KINDS] == []
     assert {*codec.FIELD_CODES.values(), *codec.COMMAND_CODES.values()} <= set(ERROR_KINDS)
+
+
+def test_the_page_marks_the_codes_that_only_others_say() -> None:
+    own = {
+        node.value
+        for path in SOURCE.rglob("*.py")
+        if path != Path(errors.__file__)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert set(ERROR_KINDS) - own == SAID_ELSEWHERE
 
 
 def test_the_openai_names_rename_codes_that_exist() -> None:

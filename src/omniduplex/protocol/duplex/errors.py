@@ -1,4 +1,4 @@
-"""Every error code a client can meet, and every way a connection ends."""
+"""Every error code that is known to clients, and every way a connection ends."""
 
 from __future__ import annotations
 
@@ -138,6 +138,31 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     "internal_error": _server("The server failed in a way that it does not know."),
     "realtime_input_failed": _server("The server failed at an event; the session is over."),
 }
+
+# Nothing here says these: they are for plugins to say, and clients meet them at other servers.
+SAID_ELSEWHERE = frozenset(
+    {
+        "voice_update_unsupported",
+        "ref_audio_required",
+        "unsupported_ref_audio_path",
+        "instructions_update_unsupported",
+        "persona_update_unsupported",
+        "sliding_window_update_unsupported",
+        "session_update_aborted",
+        "session_exists",
+        "commit_aborted",
+        "server_vad_unavailable",
+        "function_response_backlog",
+        "playback_ack_too_late",
+        "runtime_append_failed",
+        "runtime_append_task_failed",
+        "runtime_signal_failed",
+        "runtime_abort_failed",
+        "runtime_touch_failed",
+        "runtime_data_plane_text_without_audio",
+        "realtime_input_failed",
+    }
+)
 
 _OTHERS = _invalid("A code of a model's plugin, or of another server.")
 
