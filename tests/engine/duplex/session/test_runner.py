@@ -1,32 +1,13 @@
 """The shell around a session: effects are done in order, and no failure leaves it half alive."""
 
-from collections.abc import Set
-
 import pytest
-from tests.engine.duplex.session.driver import (
-    BY_HAND,
-    LISTENING,
-    MODEL_RATE_HZ,
-    kinds,
-    loud,
-)
-from tests.engine.duplex.session.scripted_model import ScriptedModel, ScriptedPlugin
-from tests.engine.duplex.session.shell import FakeClock, FakePort, HandExecutor, read
+from tests.engine.duplex.session.driver import BY_HAND, kinds, loud
+from tests.engine.duplex.session.scripted_model import ScriptedModel
+from tests.engine.duplex.session.shell import read
+from tests.engine.duplex.session.shelled import Shell, speaking
 
-from omniduplex.audio.pcm import byte_count
-from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
-from omniduplex.engine.duplex.link import DuplexSessionLink
-from omniduplex.engine.duplex.model_events import (
-    ModelEvent,
-    ResponseAudio,
-    ResponseEnded,
-    UserTurnEnded,
-)
-from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.engine.duplex.session.engine_session import DuplexEngineSession
-from omniduplex.engine.duplex.session.inputs import CloseRequest, StageLost, StageResult
-from omniduplex.engine.duplex.session.observer import SessionObserver
-from omniduplex.engine.duplex.session.runner import DuplexSessionRunner
+from omniduplex.engine.duplex.model_events import ResponseEnded, UserTurnEnded
+from omniduplex.engine.duplex.session.inputs import CloseRequest, StageResult
 from omniduplex.protocol.duplex import (
     AppendAudio,
     AudioDelta,
@@ -34,92 +15,15 @@ from omniduplex.protocol.duplex import (
     ClearInput,
     CloseSession,
     Commit,
-    DuplexEvent,
-    DuplexSessionConfig,
     ErrorEvent,
     Heartbeat,
     ResponseDone,
     SessionClosed,
-    SessionExpired,
     SessionPatch,
     UpdateSession,
 )
 from omniduplex.stages.messages import StageOutput
 from omniduplex.telemetry.logging import SessionFilter
-from omniduplex.telemetry.metrics import METRICS
-from omniduplex.telemetry.tracing import default_tracer
-
-LIMITS = DuplexSessionRuntimeConfig(max_pending_output_events_per_session=12)
-"""Room for the largest batch of these tests, and for one event more."""
-
-
-class Shell:
-    """A session in its runner."""
-
-    def __init__(
-        self,
-        config: DuplexSessionConfig = LISTENING,
-        *,
-        model: ScriptedModel | None = None,
-        refuses: Set[str] = frozenset(),
-        limits: DuplexSessionRuntimeConfig = LIMITS,
-    ) -> None:
-        plugin = ScriptedPlugin(model=model)
-        self.model = plugin.model
-        self.port = FakePort()
-        self.clock = FakeClock()
-        self.port.refuses |= refuses
-        self.executor = HandExecutor()
-        self.link = DuplexSessionLink("s1", limits)
-        self.ended: list[str] = []
-        numbers = iter(range(1, 1000))
-        core = SessionCore(
-            session_id="s1",
-            config=config,
-            capabilities=plugin.capabilities(1),
-            plugin=plugin,
-            model=self.model,
-            new_id=lambda prefix: f"{prefix}_{next(numbers)}",
-            limits=limits,
-            opened_at=0.0,
-        )
-        self.runner = DuplexSessionRunner(
-            DuplexEngineSession(core),
-            link=self.link,
-            port=self.port,
-            executor=self.executor,
-            clock=self.clock.time,
-            call_soon=lambda callback: callback(),
-            call_later=self.clock.call_later,
-            on_ended=self.ended.append,
-            observer=SessionObserver("s1", "scripted", metrics=METRICS, tracer=default_tracer()),
-        )
-        self.runner.start()
-
-    def model_says(self, *events: ModelEvent) -> None:
-        self.model.says = list(events)
-        self.runner.post(StageResult(0, StageOutput("any")))
-
-    def audio(self) -> None:
-        pcm = bytes(byte_count(100, MODEL_RATE_HZ))
-        self.model_says(ResponseAudio(self.model.keys[-1], pcm, MODEL_RATE_HZ, "word "))
-
-    def pad(self, room: int) -> None:
-        """Leave room for so many events."""
-        while self.link.output.pending_events < 12 - room:
-            self.runner.post(Heartbeat())
-
-
-def speaking() -> Shell:
-    """An answer is under way, and all events were read."""
-    shell = Shell()
-    events = read(shell.link)
-    shell.model_says(UserTurnEnded(100, "Hi"))
-    events += read(shell.link)
-    shell.audio()
-    events += read(shell.link)
-    assert kinds(events)[-2:] == ["AudioDelta", "TranscriptDelta"]
-    return shell
 
 
 class BrokenModel(ScriptedModel):
@@ -164,172 +68,6 @@ def test_b05_queued_audio_does_not_survive_a_cancel() -> None:
     assert kinds(events)[:2] == ["TranscriptDelta", "TranscriptDelta"]
     assert [e.response.status for e in events if isinstance(e, ResponseDone)] == ["cancelled"]
     assert shell.model.keys[-1] in shell.port.aborted
-
-
-# Readers that are too slow
-
-
-@pytest.mark.parametrize("room", range(8))
-def test_an_overflow_amid_an_ending_leaves_one_ending(room: int) -> None:
-    """Seven events end an answer, the sixth is `response.done`."""
-    shell = speaking()
-    shell.pad(room)
-    shell.model_says(ResponseEnded(shell.model.keys[-1]))
-    events = read(shell.link)
-
-    done = [event for event in events if isinstance(event, ResponseDone)]
-    assert len(done) == 1
-    overflowed = room < 7
-    lost_the_ending = room < 5  # as the sixth it still finds room in the reserve
-    assert shell.ended == (["output_backpressure"] if overflowed else [])
-    if not overflowed:
-        assert done[0].response.status == "completed"
-        return
-    assert isinstance(events[-1], SessionClosed)
-    assert events[-1].reason == "output_backpressure"
-    errors = [event for event in events if isinstance(event, ErrorEvent)]
-    assert [error.error.code for error in errors] == ["output_backpressure"]
-    assert done[0].response.status == ("failed" if lost_the_ending else "completed")
-    assert len(done[0].response.output) == 1
-    if lost_the_ending:
-        assert kinds(events)[-3:] == ["ErrorEvent", "ResponseDone", "SessionClosed"]
-
-
-@pytest.mark.parametrize("room", range(12))
-def test_an_overflow_amid_an_opening_ends_only_what_was_announced(room: int) -> None:
-    shell = Shell()
-    read(shell.link)
-    shell.pad(room)
-    shell.model_says(UserTurnEnded(100, "Hi"))
-    events = read(shell.link)
-
-    names = kinds(events)
-    assert names.count("ResponseCreated") == names.count("ResponseDone") or room >= 10
-    if shell.ended:
-        assert names[-1] == "SessionClosed"
-        assert names.count("ErrorEvent") == 1
-
-
-@pytest.mark.parametrize("room", range(9))
-def test_a_lost_stage_closes_a_full_session_too(room: int) -> None:
-    shell = speaking()
-    shell.pad(room)
-    shell.runner.post(StageLost(0, "died"))
-
-    events = read(shell.link)
-    assert isinstance(events[-1], SessionExpired)
-    assert kinds(events).count("ResponseDone") == 1
-    assert shell.ended == ["request_cleanup"]
-
-
-def test_a_reader_that_keeps_up_loses_nothing() -> None:
-    shell = speaking()
-    for _ in range(100):
-        shell.audio()
-        assert kinds(read(shell.link)) == ["AudioDelta", "TranscriptDelta"]
-    assert shell.ended == []
-
-
-# Readers that are too slow, where that costs them answers alone
-
-
-def forgiving(max_events: int) -> Shell:
-    """A session of which all events were read."""
-    limits = DuplexSessionRuntimeConfig(
-        max_pending_output_events_per_session=max_events, output_overflow="fail_response"
-    )
-    shell = Shell(limits=limits)
-    read(shell.link)
-    return shell
-
-
-def answer(shell: Shell, words: str, pieces: int = 10) -> None:
-    shell.model_says(UserTurnEnded(100, words))
-    for _ in range(pieces):
-        shell.audio()
-    shell.model_says(ResponseEnded(shell.model.keys[-1]))
-
-
-# What has to be told of an answer even if nobody hears it, and of what is no answer.
-ESSENTIAL = (
-    "ItemAdded",
-    "ItemDone",
-    "InputCommitted",
-    "ResponseCreated",
-    "OutputItemAdded",
-    "OutputItemDone",
-    "ResponseDone",
-    "RateLimitsUpdated",
-    "HeartbeatAck",
-)
-
-
-def essential(events: list[DuplexEvent]) -> list[str]:
-    return [name for name in kinds(events) if name in ESSENTIAL]
-
-
-def statuses(events: list[DuplexEvent]) -> list[str]:
-    return [event.response.status for event in events if isinstance(event, ResponseDone)]
-
-
-@pytest.mark.parametrize("max_events", range(45, 70))
-def test_a_slow_reader_misses_pieces_of_answers_and_nothing_else(max_events: int) -> None:
-    """Two turns and their answers are some 40 events and 40 pieces."""
-    told = []
-    for shell in (forgiving(1000), forgiving(max_events)):
-        answer(shell, "Hi")
-        shell.runner.post(Heartbeat())
-        answer(shell, "Again")
-        told.append(read(shell.link))
-    whole, missed = told
-
-    assert shell.ended == []
-    assert essential(missed) == essential(whole)
-    assert statuses(missed)[-1] == "failed"
-    assert kinds(missed).count("ErrorEvent") == statuses(missed).count("failed")
-
-
-def test_an_unread_answer_makes_room_when_none_is_under_way() -> None:
-    shell = forgiving(60)
-    answer(shell, "Hi")
-    for _ in range(35):
-        shell.runner.post(Heartbeat())
-    events = read(shell.link)
-
-    assert shell.ended == []
-    assert statuses(events) == ["failed"]
-    assert kinds(events).count("HeartbeatAck") == 35
-    assert kinds(events).count("ErrorEvent") == 1
-    assert not any(isinstance(event, AudioDelta) for event in events)
-    answer(shell, "Again")
-    assert [message.text for message in shell.model.prompts[-1].messages] == ["Hi", "Again"]
-    assert statuses(read(shell.link)) == ["completed"]
-
-
-def test_an_answer_under_way_is_stopped_when_nobody_reads_it() -> None:
-    shell = forgiving(40)
-    shell.model_says(UserTurnEnded(100, "Hi"))
-    for _ in range(40):
-        shell.audio()
-    events = read(shell.link)
-
-    assert shell.ended == []
-    assert statuses(events) == ["failed"]
-    assert shell.model.keys[-1] in shell.port.aborted
-    answer(shell, "Again")
-    assert statuses(read(shell.link)) == ["completed"]
-
-
-def test_what_is_no_answer_and_does_not_fit_ends_the_session_all_the_same() -> None:
-    shell = forgiving(40)
-    answer(shell, "Hi", pieces=2)
-    for _ in range(40):
-        shell.runner.post(Heartbeat())
-    events = read(shell.link)
-
-    assert shell.ended == ["output_backpressure"]
-    assert kinds(events)[-2:] == ["ErrorEvent", "SessionClosed"]
-    assert statuses(events) == ["failed"]
 
 
 # Failures
