@@ -93,6 +93,42 @@ def test_of_an_answer_that_was_cut_what_was_heard_counts(talk: HalfDuplex) -> No
     assert talk.request().messages[1].content == ("one two",)
 
 
+def test_what_was_cut_off_does_not_come_back(talk: HalfDuplex) -> None:
+    talk.writes("hello")
+    talk.asks()
+    talk.answers(spoken("one two ", 1000), spoken("three four", 1000), DONE)
+    item_id = talk.one("response.done")["response"]["output"][0]["id"]
+    for audio_end_ms in (1000, 5000, 500, 1000):
+        talk.send(TruncateItem(item_id=item_id, audio_end_ms=audio_end_ms))
+    cuts = [e for e in talk.shown() if e["type"] == "conversation.item.truncated"]
+    assert [cut["audio_end_ms"] for cut in cuts] == [1000, 1000, 500, 500]
+
+    talk.send(RetrieveItem(item_id=item_id))
+    item = talk.one("conversation.item.retrieved")["item"]
+    assert item["content"] == [{"type": "output_audio", "transcript": "one"}]
+
+
+def test_an_answer_that_is_being_made_is_retrieved_as_far_as_it_is(talk: HalfDuplex) -> None:
+    talk.writes("hello")
+    talk.asks()
+    talk.answers(spoken("one two ", 1000))
+    item_id = talk.one("response.output_item.added")["item"]["id"]
+    talk.send(RetrieveItem(item_id=item_id))
+    item = talk.one("conversation.item.retrieved")["item"]
+    assert item["status"] == "in_progress"
+    assert item["content"] == [{"type": "output_audio", "transcript": "one two "}]
+
+
+def test_so_is_one_that_is_written(talk: HalfDuplex) -> None:
+    talk.writes("hello")
+    talk.asks(output_modalities=("text",))
+    talk.answers(spoken("one two "), spoken("three"))
+    item_id = talk.one("response.output_item.added")["item"]["id"]
+    talk.send(RetrieveItem(item_id=item_id))
+    item = talk.one("conversation.item.retrieved")["item"]
+    assert item["content"] == [{"type": "output_text", "text": "one two three"}]
+
+
 def test_an_item_that_is_taken_out_is_waited_for_no_more(talk: HalfDuplex) -> None:
     talk.send(AppendAudio(audio=sound(100)))
     talk.send(Commit())

@@ -12,11 +12,12 @@ from omniduplex.protocol.duplex import AudioTextMark, ContentPart, DuplexError, 
 
 @dataclass(slots=True)
 class SpokenText:
-    """A transcript with marks of where in the audio its prefixes end."""
+    """A transcript, with marks of where in the audio its prefixes end; and what is only written."""
 
     text: str = ""
     duration_ms: float = 0.0
     marks: list[AudioTextMark] = field(default_factory=list)
+    written: str = ""
 
     def add(self, text: str, duration_ms: float) -> None:
         """Words, and the audio in which they are spoken."""
@@ -44,6 +45,20 @@ class SpokenText:
             before_chars, before_ms = mark.text_chars, float(mark.audio_end_ms)
             chars = before_chars
         return _whole_words(self.text, int(chars))
+
+    def cut(self, heard_ms: float) -> None:
+        """Nothing behind `heard_ms` was heard, and never will be."""
+        self.text = self.prefix(heard_ms)
+        self.duration_ms = min(self.duration_ms, heard_ms)
+
+    def content(self, heard: str) -> tuple[ContentPart, ...]:
+        """The parts of an answer as far as it is made, of whose sound so much was `heard`."""
+        parts: list[ContentPart] = []
+        if self.text or self.duration_ms:
+            parts.append(ContentPart(type="output_audio", transcript=heard))
+        if self.written:
+            parts.append(ContentPart(type="output_text", text=self.written))
+        return tuple(parts)
 
 
 def _whole_words(text: str, chars: int) -> str:

@@ -22,6 +22,7 @@ from omniduplex.protocol.duplex import (
     ItemRetrieved,
     OutputCleared,
     ResponseDone,
+    ResponseOptions,
     RetrieveItem,
     SignalTurn,
     SpeechStarted,
@@ -324,6 +325,16 @@ def test_an_answer_that_is_being_made_is_retrieved_as_far_as_it_is(driver: Sessi
     assert [item.status for item in shown] == ["in_progress"] * 3
     words = [[part.transcript for part in item.content or ()] for item in shown]
     assert words == [[], ["One two three"], ["One two three"]]
+
+
+def test_so_is_one_that_is_written(driver: SessionDriver) -> None:
+    driver.says("Hi")
+    driver.send(CreateResponse(response=ResponseOptions(output_modalities=("text",))))
+    driver.model_text("One two three")
+    driver.send(RetrieveItem(item_id="item_resp_1"))
+
+    content = driver.last(ItemRetrieved).item.content
+    assert [(part.type, part.text) for part in content or ()] == [("output_text", "One two three")]
 
 
 # Text during an answer

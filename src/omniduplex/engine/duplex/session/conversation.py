@@ -108,10 +108,9 @@ class Conversation:
     def _so_far(self, entry: HistoryEntry, *, cut_off: bool) -> tuple[ContentPart, ...]:
         """What an answer that is being made has said, or of one that was cut, what was heard."""
         spoken = entry.spoken
-        if spoken is None or not spoken.duration_ms:
+        if spoken is None:
             return ()
-        text = heard_text(entry, self._core.playback) if cut_off else spoken.text
-        return (ContentPart(type="output_audio", transcript=text),)
+        return spoken.content(heard_text(entry, self._core.playback) if cut_off else spoken.text)
 
     def delete(self, command: DeleteItem) -> None:
         """Take an item out."""

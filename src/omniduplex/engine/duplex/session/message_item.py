@@ -106,6 +106,7 @@ class MessageItem:
         """Send text that is not spoken."""
         if not self._text.opened:
             self._text.open()
+        self.spoken.written += text
         self._text.say(text)
 
     # -- as a whole -------------------------------------------------------------------------

@@ -86,6 +86,7 @@ class Answer:
 
     def _write(self, text: str) -> None:
         if text:
+            self._spoken.written += text
             self._opened_message().say(text)
 
     def _play(self, chunk: TurnChunk) -> None:

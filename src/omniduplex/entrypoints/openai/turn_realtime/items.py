@@ -183,7 +183,11 @@ class TurnItems:
         if _named(command.item_id) not in self.history:
             message = f"no item {command.item_id!r} in this conversation"
             raise DuplexError("item_retrieve_invalid_item_id", message, param="item_id")
-        self._emit(ItemRetrieved(item=self.history.get(command.item_id).item))
+        entry = self.history.get(command.item_id)
+        item, spoken = entry.item, entry.spoken
+        if entry.is_being_made and spoken is not None:
+            item = structs.replace(item, content=spoken.content(spoken.text))
+        self._emit(ItemRetrieved(item=item))
 
     def delete(self, command: DeleteItem) -> None:
         """Take an item out, and its sounds."""
@@ -204,10 +208,11 @@ class TurnItems:
             raise DuplexError("bad_event", "no audio part there", param="content_index")
         if not command.audio_end_ms >= 0:
             raise DuplexError("bad_event", "audio_end_ms must be >= 0", param="audio_end_ms")
-        heard_ms = min(command.audio_end_ms, entry.spoken.duration_ms)
-        part = ContentPart(type="output_audio", transcript=entry.spoken.prefix(heard_ms))
+        entry.spoken.cut(command.audio_end_ms)
+        part = ContentPart(type="output_audio", transcript=entry.spoken.text)
         self.history.replace(structs.replace(entry.item, content=(part,)))
-        self._emit(ItemTruncated(item_id=command.item_id, audio_end_ms=int(heard_ms)))
+        heard_ms = int(entry.spoken.duration_ms)
+        self._emit(ItemTruncated(item_id=command.item_id, audio_end_ms=heard_ms))
 
     def _settled(self, item_id: str) -> HistoryEntry:
         entry = self.history.get(_named(item_id))
