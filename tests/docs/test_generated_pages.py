@@ -16,6 +16,7 @@ from omniduplex.entrypoints.duplex.websocket import (
     NORMAL_CLOSURE,
     POLICY_VIOLATION,
 )
+from omniduplex.entrypoints.openai.server import MAX_FRAME_BYTES
 from omniduplex.protocol.duplex import (
     ENDINGS,
     ERROR_KINDS,
@@ -77,16 +78,18 @@ def test_tiers_tell_what_is_official_and_what_is_ours() -> None:
 
 
 def test_the_close_codes_are_those_of_the_server() -> None:
+    reasons = (SHUTDOWN, "client_close", "internal_error")
     closed = [
-        close_code(SessionClosed(session_id="s", epoch=0, reason=reason))
-        for reason in (SHUTDOWN, "client_close")
+        close_code(SessionClosed(session_id="s", epoch=0, reason=reason)) for reason in reasons
     ]
 
     told = {(ending.close_code, ending.reason) for ending in ENDINGS}
-    assert {*zip(closed, (SHUTDOWN, "client_close"), strict=True)} <= told
+    assert {*zip(closed, reasons, strict=True)} <= told
     ours = {*closed, NORMAL_CLOSURE, POLICY_VIOLATION, INTERNAL_ERROR}
     theirs = {CloseCode.INVALID_DATA, CloseCode.MESSAGE_TOO_BIG}  # of the WebSocket itself
     assert {code for code, _ in told} == ours | theirs
+    (too_big,) = (one for one in ENDINGS if one.close_code == CloseCode.MESSAGE_TOO_BIG)
+    assert f"({MAX_FRAME_BYTES // 1024**2} MiB)" in too_big.when
 
 
 def test_unknown_keys_of_a_session_are_ignored_but_for_its_turn_detection() -> None:
