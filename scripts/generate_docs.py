@@ -260,13 +260,20 @@ def _fields(kind: StructType) -> str:
     rows = [
         (
             f"`{field.encode_name}`" + ("" if field.name in known else " +"),
-            type_text(field.type),
-            default_text(field),
+            *_type_and_default(kind, field),
         )
         for field in msgspec.structs.fields(kind)
         if field.name not in shared
     ]
     return _table(("field", "type", "default"), rows) if rows else "No fields."
+
+
+def _type_and_default(kind: StructType, field: msgspec.structs.FieldInfo) -> tuple[str, str]:
+    """Say what a field is, and when it is not given; a None that no event shows is no null."""
+    leaves_out = issubclass(kind, RealtimeEvent) and kind.__struct_config__.omit_defaults
+    if leaves_out and field.default is None:
+        return type_text(field.type).removesuffix(" or null"), "absent"
+    return type_text(field.type), default_text(field)
 
 
 def _envelope(kind: StructType) -> tuple[str, ...]:

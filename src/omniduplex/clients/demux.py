@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from weakref import WeakKeyDictionary
 
-from msgspec import UNSET
-
 from omniduplex.clients.events import ServerEvent
 from omniduplex.clients.response import ResponseHandle
 from omniduplex.clients.subscription import Subscription
@@ -179,7 +177,7 @@ class ResponseDemux:
             self._announce(handle)
 
     def _listen(self, event: ListenDecision) -> None:
-        if event.response_id is UNSET:
+        if event.response_id is None:
             handle = ResponseHandle(None, self._expected)
             handle.finish("listen", "completed")
             self._announce(handle)

@@ -18,7 +18,4 @@ def wire_type(event: ServerEvent) -> str:
 
 def sequence_number(event: ServerEvent) -> int | None:
     """The event's `server_event_seq`, when it has one."""
-    if isinstance(event, UnknownEvent):
-        found = event.raw.get("server_event_seq")
-        return found if isinstance(found, int) else None
     return None if event.server_event_seq is UNSET else event.server_event_seq

@@ -22,7 +22,6 @@ from omniduplex.protocol.duplex import (
     ResponseCreated,
     TextDelta,
     TranscriptDelta,
-    UnknownEvent,
 )
 
 CLIENT_CLOCK = "client_monotonic_receive"
@@ -138,7 +137,7 @@ class _Moments(NamedTuple):
 
 def responses_of(arrivals: Iterable[Arrival]) -> list[str]:
     """The responses that these events belong to, in the order of their first event."""
-    found = (_response_id(arrival.event) for arrival in arrivals)
+    found = (arrival.event.response_id for arrival in arrivals)
     return list(dict.fromkeys(name for name in found if name is not None))
 
 
@@ -151,7 +150,7 @@ def timing_summary(
     output: AudioFormat,
 ) -> TimingSummary:
     """Summarise one response; with None, or one that nothing came of, there is nothing to say."""
-    own = [one for one in arrivals if response_id and _response_id(one.event) == response_id]
+    own = [one for one in arrivals if response_id and one.event.response_id == response_id]
     moments = _moments(own, output)
     events = [one.event for one in own]
     stages = stage_summaries(events)
@@ -236,14 +235,6 @@ def _moments(arrivals: Iterable[Arrival], output: AudioFormat) -> _Moments:
             case TranscriptDelta() | TextDelta() if text_at is None and event.delta:
                 text_at = at_s
     return _Moments(created_at, text_at, audio_at, chunks_ms)
-
-
-def _response_id(event: ServerEvent) -> str | None:
-    if isinstance(event, UnknownEvent):
-        found = event.raw.get("response_id")
-    else:
-        found = getattr(event, "response_id", None)
-    return found if isinstance(found, str) else None
 
 
 def _origins(origin: Origin, tpot_ms: float | None) -> dict[str, str]:

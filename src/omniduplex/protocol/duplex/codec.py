@@ -104,6 +104,46 @@ class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     raw: dict[str, Any]
 
+    @property
+    def event_id(self) -> str | None:
+        """Its id."""
+        return self._text("event_id")
+
+    @property
+    def server_event_seq(self) -> int | None:
+        """Its place in the sequence."""
+        found = self.raw.get("server_event_seq")
+        return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+    @property
+    def session_id(self) -> str | None:
+        """The session that it names."""
+        return self._text("session_id")
+
+    @property
+    def response_id(self) -> str | None:
+        """The response that it is about."""
+        return self._text("response_id")
+
+    @property
+    def item_id(self) -> str | None:
+        """The item that it is about."""
+        return self._text("item_id")
+
+    @property
+    def audio(self) -> None:
+        """None: what would be audio in it is not known."""
+        return None
+
+    @property
+    def text(self) -> str | None:
+        """What it calls its text."""
+        return self._text("text")
+
+    def _text(self, name: str) -> str | None:
+        found = self.raw.get(name)
+        return found if isinstance(found, str) else None
+
     def to_realtime(self) -> dict[str, Any]:
         """The JSON object as it came."""
         return self.raw

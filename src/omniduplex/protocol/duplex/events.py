@@ -194,11 +194,6 @@ class AudioDelta(realtime.AudioDelta, frozen=True, kw_only=True):
     sample_rate_hz: int | UnsetType = UNSET
     metadata: DeltaMetadata | UnsetType = UNSET
 
-    @property
-    def audio(self) -> bytes:
-        """The audio, out of base64: samples, or a whole WAV."""
-        return self.delta
-
 
 class ListenResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The response-shaped body of a listen decision."""
@@ -209,7 +204,9 @@ class ListenResponse(msgspec.Struct, frozen=True, kw_only=True):
     metadata: ResponseFacts
 
 
-class ListenDecision(RealtimeEvent, frozen=True, kw_only=True, tag="response.listen"):
+class ListenDecision(
+    RealtimeEvent, frozen=True, kw_only=True, tag="response.listen", omit_defaults=True
+):
     """The model keeps listening; names a response only when it ends that one.
 
     Silence while nothing goes on, where the client ends turns, is told once, not for each append.
@@ -217,7 +214,7 @@ class ListenDecision(RealtimeEvent, frozen=True, kw_only=True, tag="response.lis
 
     session_id: str
     epoch: int
-    response_id: str | UnsetType = UNSET
+    response_id: str | None = None
     response: ListenResponse
 
 

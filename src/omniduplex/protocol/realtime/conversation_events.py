@@ -66,6 +66,11 @@ class TranscriptionDelta(
     content_index: int = 0
     delta: str
 
+    @property
+    def text(self) -> str:
+        """The words."""
+        return self.delta
+
 
 class TranscriptionCompleted(
     RealtimeEvent,
@@ -79,6 +84,11 @@ class TranscriptionCompleted(
     transcript: str
     content_index: int = 0
     usage: DurationUsage
+
+    @property
+    def text(self) -> str:
+        """The words."""
+        return self.transcript
 
 
 class TranscriptionError(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,10 @@ from omniduplex.protocol.realtime.session import RealtimeSessionObject
 
 
 class RealtimeEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """Base of every server event; the codec stamps id and sequence number when it encodes."""
+    """Base of every server event; the codec stamps id and sequence number when it encodes.
+
+    Whatever an event is about can be asked of any: None is what it does not have.
+    """
 
     event_id: str | UnsetType = UNSET
     server_event_seq: int | UnsetType = UNSET
@@ -21,6 +24,31 @@ class RealtimeEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type")
     def type(self) -> str:
         """The event's name on the wire."""
         return str(self.__struct_config__.tag)
+
+    @property
+    def session_id(self) -> str | None:
+        """The session that it names."""
+        return None
+
+    @property
+    def response_id(self) -> str | None:
+        """The response that it is about."""
+        return None
+
+    @property
+    def item_id(self) -> str | None:
+        """The item that it is about."""
+        return None
+
+    @property
+    def audio(self) -> bytes | None:
+        """The audio in it, out of base64."""
+        return None
+
+    @property
+    def text(self) -> str | None:
+        """The words in it, of an answer or of the user."""
+        return None
 
     @property
     def raw(self) -> dict[str, Any]:
@@ -176,6 +204,11 @@ class AudioDelta(ResponsePartEvent, frozen=True, kw_only=True, tag="response.out
 
     delta: bytes
 
+    @property
+    def audio(self) -> bytes:
+        """The audio, out of base64: samples, or a whole WAV."""
+        return self.delta
+
 
 class AudioDone(ResponsePartEvent, frozen=True, kw_only=True, tag="response.output_audio.done"):
     """No more audio in this part."""
@@ -200,6 +233,11 @@ class TranscriptDone(
     """The whole transcript of the part."""
 
     transcript: str
+
+    @property
+    def text(self) -> str:
+        """The words."""
+        return self.transcript
 
 
 class TextDelta(ResponsePartEvent, frozen=True, kw_only=True, tag="response.output_text.delta"):

@@ -36,7 +36,7 @@ def test_silence_while_nothing_goes_on_is_told_once(by_hand: SessionDriver) -> N
 
     assert by_hand.kinds() == ["ListenDecision"]
     decision = by_hand.last(ListenDecision)
-    assert (decision.response_id, decision.response.id) == (UNSET, UNSET)
+    assert (decision.response_id, decision.response.id) == (None, UNSET)
     assert decision.response.metadata.reason == "silence_or_noise"
     assert decision.response.metadata.model_listen is UNSET
 

@@ -46,7 +46,7 @@ def tell_listening(core: SessionCore, reason: str, *, ends: str | None = None) -
         ListenDecision(
             session_id=core.session_id,
             epoch=core.epoch,
-            response_id=ends or UNSET,
+            response_id=ends,
             response=ListenResponse(id=ends or UNSET, metadata=facts),
         )
     )
