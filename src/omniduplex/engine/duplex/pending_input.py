@@ -55,8 +55,6 @@ class PendingInput:
     def has_no_room_for(self, command: RealtimeCommand) -> bool:
         """Whether so much waits for the stages that this command has to be refused."""
         waiting = self.backlog.inputs + self.held_commands
-        if not waiting:
-            return False
         share = AUDIO_SHARE if isinstance(command, AppendAudio) else CLIENT_SHARE
         return waiting >= self.backlog.most * share
 
