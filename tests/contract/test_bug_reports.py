@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import socket
+from collections.abc import Iterator
 
 import pytest
 from tests.contract.caller import LOOK_UP, SET_ALARM, Caller, call, one, types
+from tests.entrypoints.talk import Talk
 
 pytestmark = pytest.mark.e2e
 
@@ -131,13 +133,39 @@ def test_b63_two_outputs_and_two_requests_make_one_follow_up(any_dialect: Caller
     }
 
 
-@pytest.mark.parametrize("scheme", ["http://127.0.0.1:{port}/v.wav", "http://user@[::1]:{port}"])
-def test_b68_nobody_is_called_for_a_voice_sample(duplex: Caller, scheme: str) -> None:
+SAMPLES = ["http://127.0.0.1:{port}/v.wav", "http://user@[::1]:{port}"]
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """Somebody who might be called."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
-        url = scheme.format(port=listener.getsockname()[1])
-        error = duplex.refusal("session.update", session={"ref_audio": url})
-        assert error["param"] == "ref_audio"
-        duplex.still_answers()
-        with pytest.raises(BlockingIOError):
-            listener.accept()
+        yield listener
+
+
+@pytest.mark.parametrize("scheme", SAMPLES)
+def test_b68_nobody_is_called_for_a_voice_sample(
+    duplex: Caller, listener: socket.socket, scheme: str
+) -> None:
+    url = scheme.format(port=listener.getsockname()[1])
+    error = duplex.refusal("session.update", session={"ref_audio": url})
+    assert error["param"] == "ref_audio"
+    duplex.still_answers()
+    with pytest.raises(BlockingIOError):
+        listener.accept()
+
+
+@pytest.mark.parametrize("scheme", SAMPLES)
+def test_b68_nobody_is_called_for_the_sample_that_a_session_opens_with(
+    base: str, listener: socket.socket, scheme: str
+) -> None:
+    url = scheme.format(port=listener.getsockname()[1])
+    with Talk(base, "/v1/duplex?autostart=0") as talk:
+        talk.send("session.update", session={"ref_audio": url}, event_id="e1")
+        (event,), code, _ = talk.ends()
+    error = event["error"]
+    assert (event["type"], error["param"], error["event_id"]) == ("error", "ref_audio", "e1")
+    assert code == 1008
+    with pytest.raises(BlockingIOError):
+        listener.accept()
