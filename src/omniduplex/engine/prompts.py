@@ -30,6 +30,8 @@ class ResponsePrompt(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     max_tokens: int | None = None
     voice: str | None = None
+    speed: float = 1.0
+    """How many times as fast as usual it is spoken, by a model that can."""
     tools: tuple[dict[str, Any], ...] = ()
     tool_choice: str | dict[str, Any] = "auto"
 
@@ -61,4 +63,5 @@ def answer_request(prompt: ResponsePrompt) -> AnswerRequest:
         tools=prompt.tools,
         tool_choice=prompt.tool_choice,
         voice=prompt.voice,
+        speed=prompt.speed,
     )

@@ -31,6 +31,8 @@ class TurnFeatures(msgspec.Struct, frozen=True, kw_only=True):
     supports_chat_completions: bool = False
     """It answers conversations, beside live conversations on the same stages too."""
     supports_speech: bool = False
+    supports_speed: bool = False
+    """It speaks faster or slower, where it is asked to."""
     supports_transcription: bool = False
     languages: tuple[str, ...] = ()
     """Languages it recognises, as ISO 639-1 codes."""

@@ -43,6 +43,8 @@ class AnswerRequest(msgspec.Struct, frozen=True, kw_only=True):
     tool_choice: str | dict[str, Any] = "auto"
     """`none`, `auto`, `required`, or the `name` of the one function to call."""
     voice: str | None = None
+    speed: float = 1.0
+    """How many times as fast as usual it is spoken, by a model that can."""
 
     @property
     def speak(self) -> bool:
@@ -55,6 +57,8 @@ class SpeechRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     voice: str | None = None
+    speed: float = 1.0
+    """How many times as fast as usual; 1 for a model without `supports_speed`."""
 
 
 class TranscriptionRequest(msgspec.Struct, frozen=True, kw_only=True):

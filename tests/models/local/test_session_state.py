@@ -35,6 +35,7 @@ from omniduplex.models.local.messages import (
     EarSettings,
     FromListen,
     Heard,
+    HowToSpeak,
     KeptListening,
     Report,
     SpeechBegan,
@@ -48,6 +49,7 @@ from omniduplex.models.local.messages import (
     TurnEnded,
     TurnUnheard,
     WatchSpeech,
+    decode_how_to_speak,
     decode_to_listen,
     encode,
 )
@@ -195,6 +197,13 @@ def test_an_answer_goes_through_both_stages(state: LocalSessionState) -> None:
     )
     assert speak(state, audio) == []
     assert hear(state, KeptListening()) == [Listen()]
+
+
+def test_an_answer_is_spoken_as_fast_as_its_prompt_says(state: LocalSessionState) -> None:
+    state.plan_response(LATER, "key", msgspec.structs.replace(PROMPT, speed=1.5))
+    for told, text in ((AnswerText(), "Hello there, "), (AnswerEnded("stop"), "")):
+        _, clause = submitted(write(state, told, text))
+        assert decode_how_to_speak(clause.data) == HowToSpeak(1.5)
 
 
 def test_an_answer_in_text_alone_leaves_the_voice_out(state: LocalSessionState) -> None:

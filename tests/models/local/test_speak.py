@@ -25,6 +25,7 @@ class Booth:
         self.pool = ManualExecutor()
         self.out: list[StageOutput] = []
         self.said: list[str] = []
+        self.speeds: list[float] = []
         self.now = 10.0
         self.while_saying: Callable[[str], None] = lambda _: None
         self.stage = SpeakStage(SpeakOptions(), self.out.append, build=lambda _: self._parts())
@@ -33,8 +34,9 @@ class Booth:
     def _parts(self) -> SpeakParts:
         return SpeakParts(say=self._say, rate=RATE, pool=self.pool, clock=lambda: self.now)
 
-    def _say(self, text: str) -> bytes:
+    def _say(self, text: str, speed: float) -> bytes:
         self.said.append(text)
+        self.speeds.append(speed)
         self.while_saying(text)
         return bytes(200 * len(text))
 
@@ -45,6 +47,15 @@ class Booth:
 
     def text_of(self, request_id: str) -> str:
         return "".join(output.text for output in self.out if output.request_id == request_id)
+
+
+def test_each_clause_says_how_fast_it_is_spoken() -> None:
+    booth = Booth()
+    how = messages.encode(messages.HowToSpeak(1.5))
+    booth.stage.step([StageInput("a", 2, text="fast", data=how)])
+    booth.ask("a", "as usual")
+    booth.pool.run()
+    assert booth.speeds[:2] == [1.5, 1.0]
 
 
 def test_clauses_become_slices_in_order_and_then_the_end() -> None:

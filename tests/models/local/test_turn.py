@@ -31,6 +31,7 @@ from omniduplex.models.local.messages import (
     ToolCalled,
     Transcribe,
     Transcribed,
+    decode_how_to_speak,
     decode_to_listen,
     encode,
 )
@@ -206,6 +207,17 @@ def test_speech_is_given_clause_by_clause() -> None:
     driver.speak_says("Come in,", b"\1\2")
     driver.speak_says("", finished=True)
     assert [(c.pcm, c.finish_reason) for c in driver.chunks] == [(b"\1\2", None), (b"", "stop")]
+
+
+def test_a_turn_is_spoken_as_fast_as_it_is_wanted() -> None:
+    driver = Driver(SpeechRequest(text="Come in, please. The kitchen is on the left", speed=2.0))
+    clauses = driver.take_asked()
+    answer = Driver(AnswerRequest(messages=(said("user", "Hi."),), modalities=SPOKEN, speed=2.0))
+    prompt_asked(answer)
+    answer.listen_says(AnswerText(), "Hello.")
+    clauses += answer.take_asked()
+
+    assert {decode_how_to_speak(step.message.data).speed for step in clauses} == {2.0}
 
 
 def test_a_text_of_nothing_is_refused() -> None:

@@ -80,6 +80,13 @@ def test_speech_beyond_the_context_is_recognised_whole(
 
 
 @pytest.mark.local
+def test_the_voice_can_be_faster_and_slower(voice: Voice) -> None:
+    usual, fast, slow = (len(voice.say(SENTENCES[0], speed)) for speed in (1.0, 2.0, 0.5))
+    assert 0.35 * usual < fast < 0.7 * usual  # how long it speaks is a little random
+    assert 1.5 * usual < slow < 2.6 * usual
+
+
+@pytest.mark.local
 def test_text_without_words_is_silent(voice: Voice) -> None:
     assert voice.say("") == voice.say(" ... !") == b""
 

@@ -302,6 +302,8 @@ def test_a_limit_of_tokens_is_a_count(tokens: int | str) -> None:
         ({"voice": {"name": "x"}}, "bad_event", "session.voice"),
         ({"audio": {"output": {"voice": {"id": 3}}}}, "bad_event", "session.audio.output.voice"),
         ({"speed": 0}, "bad_event", "session.speed"),
+        ({"speed": 0.2}, "bad_event", "session.speed"),
+        ({"audio": {"output": {"speed": 4.5}}}, "bad_event", "session.audio.output.speed"),
         ({"temperature": -1}, "bad_event", "session.temperature"),
         ({"tool_choice": "maybe"}, "bad_event", "session.tool_choice"),
         ({"type": "transcription"}, "invalid_session_config", "session.type"),

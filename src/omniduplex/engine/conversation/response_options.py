@@ -20,6 +20,7 @@ from omniduplex.protocol.duplex import (
     ResponseOptions,
     read_max_tokens,
     read_output_format,
+    read_speed,
     read_tool_choice,
     read_tools,
     read_voice,
@@ -48,6 +49,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     in_history: bool
     interruptible: bool
     input: tuple[HistoryEntry, ...] | None
+    speed: float = 1.0
 
 
 class _AudioOptions(msgspec.Struct, frozen=True):
@@ -85,6 +87,7 @@ def read_options(
         temperature=_temperature(options, config.temperature),
         max_tokens=_max_tokens(options, config.max_output_tokens),
         voice=_voice(options, audio) or config.voice,
+        speed=_speed(options, audio) or config.speed or 1.0,
         tools=(
             config.tools if options.tools is None else read_tools(options.tools, "response.tools")
         ),
@@ -132,6 +135,13 @@ def _voice(options: ResponseOptions, audio: _AudioOptions) -> str | None:
     if nested is not msgspec.UNSET:
         return read_voice(nested, "response.audio.output.voice")
     return options.voice
+
+
+def _speed(options: ResponseOptions, audio: _AudioOptions) -> float | None:
+    nested = audio.output.speed
+    if nested is not msgspec.UNSET:
+        return read_speed(nested, "response.audio.output.speed")
+    return read_speed(options.speed, "response.speed")
 
 
 def _modalities(options: ResponseOptions) -> tuple[Modality, ...] | None:

@@ -24,6 +24,7 @@ from omniduplex.entrypoints.openai.turn_http import (
     while_connected,
 )
 from omniduplex.entrypoints.openai.turn_sound import SoundFormat, TurnSound
+from omniduplex.protocol.duplex import MAX_SPEED, MIN_SPEED
 
 SPEECH_PATH = "/v1/audio/speech"
 # The API's own limit.
@@ -41,7 +42,7 @@ class SpeechBody(msgspec.Struct, frozen=True, kw_only=True):
     input: Annotated[str, Meta(min_length=1, max_length=MAX_CHARACTERS)]
     voice: str | VoiceId
     response_format: str = "wav"
-    speed: float = 1.0
+    speed: Annotated[float, Meta(ge=MIN_SPEED, le=MAX_SPEED)] = 1.0
     instructions: str | None = None
     stream_format: str | None = None
 
@@ -71,8 +72,10 @@ class SpeechService:
         asked = await read_json(request, SpeechBody)
         check_model(asked.model, self._model)
         sound_format, media_type = _format(asked)
+        if asked.speed != 1.0 and not self._omni.turn_features.supports_speed:
+            raise _unsupported("speed")
         sound = TurnSound(sound_format)
-        turn = SpeechRequest(text=asked.input, voice=voice_name(asked.voice))
+        turn = SpeechRequest(text=asked.input, voice=voice_name(asked.voice), speed=asked.speed)
         chunks = self._omni.generate(turn)
         first = await while_connected(request, chunks, _first_sound(chunks, sound))
         return TurnStream(chunks, _sounds(first, chunks, sound), media_type)
@@ -105,11 +108,13 @@ def _format(asked: SpeechBody) -> tuple[SoundFormat, str]:
         message = f"Speech comes as wav or pcm, not as {asked.response_format!r}."
         raise RequestRefused(message, "unsupported_format", param="response_format")
     for param, is_neutral in (
-        ("speed", asked.speed == 1.0),
         ("instructions", not asked.instructions),
         ("stream_format", asked.stream_format in (None, "audio")),
     ):
         if not is_neutral:
-            message = f"{param} is not supported here."
-            raise RequestRefused(message, "unsupported_parameter", param=param)
+            raise _unsupported(param)
     return FORMATS[asked.response_format]
+
+
+def _unsupported(param: str) -> RequestRefused:
+    return RequestRefused(f"{param} is not supported here.", "unsupported_parameter", param=param)

@@ -193,16 +193,28 @@ class Transcribed(msgspec.Struct, frozen=True, array_like=True, tag=10):
     transcript: str
 
 
+class HowToSpeak(msgspec.Struct, frozen=True, array_like=True):
+    """How a clause is spoken, so many times as fast as the voice was made."""
+
+    speed: float = 1.0
+
+
 FromListen = Report | AnswerText | ToolCalled | AnswerEnded | Transcribed
 
 _encoder = msgspec.msgpack.Encoder()
 _to_listen: msgspec.msgpack.Decoder[ToListen] = msgspec.msgpack.Decoder(ToListen)
 _from_listen: msgspec.msgpack.Decoder[FromListen] = msgspec.msgpack.Decoder(FromListen)
+_how_to_speak = msgspec.msgpack.Decoder(HowToSpeak).decode
 
 
-def encode(message: ToListen | FromListen) -> bytes:
+def encode(message: ToListen | FromListen | HowToSpeak) -> bytes:
     """The bytes of a message for `StageInput.data` or `StageOutput.data`."""
     return _encoder.encode(message)
+
+
+def decode_how_to_speak(data: bytes) -> HowToSpeak:
+    """Read how a clause is spoken, nothing being as usual; raises msgspec.DecodeError."""
+    return _how_to_speak(data) if data else HowToSpeak()
 
 
 def decode_to_listen(data: bytes) -> ToListen:

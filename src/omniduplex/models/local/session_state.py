@@ -183,6 +183,7 @@ class LocalSessionState(DuplexModelSessionState):
             speak_id=fence.request_id(f"stage1-{key}"),
             epoch=fence.epoch,
             speak=prompt.speak,
+            speed=prompt.speed,
         )
         answer = _Answer(key, path)
         self._answers[key] = answer

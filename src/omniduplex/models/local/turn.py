@@ -29,6 +29,7 @@ from omniduplex.models.local.answer_path import (
     AnswerStep,
     Said,
     ToStage,
+    clause,
 )
 from omniduplex.models.local.clauses import ClauseSplitter
 from omniduplex.models.local.messages import (
@@ -77,6 +78,7 @@ class SpeechTurn(Turn):
 
     def __init__(self, turn_id: str, request: SpeechRequest) -> None:
         self._request_id = f"{turn_id}-speak"
+        self._speed = request.speed
         splitter = ClauseSplitter()
         self._clauses = [*splitter.push(request.text), *splitter.finish()]
 
@@ -84,8 +86,11 @@ class SpeechTurn(Turn):
         """Give all clauses to stage 1."""
         last = len(self._clauses) - 1
         return [
-            StageStep(SPEAK_STAGE, StageInput(self._request_id, text=clause, final=index == last))
-            for index, clause in enumerate(self._clauses)
+            StageStep(
+                SPEAK_STAGE,
+                clause(self._request_id, text, final=index == last, speed=self._speed),
+            )
+            for index, text in enumerate(self._clauses)
         ]
 
     def take(self, stage_id: int, output: StageOutput) -> Sequence[TurnStep]:
@@ -117,6 +122,7 @@ class AnswerTurn(Turn):
             speak_id=f"{turn_id}-speak",
             epoch=0,
             speak=request.speak,
+            speed=request.speed,
         )
         self._called = False
 
@@ -185,6 +191,7 @@ class LocalTurnPlugin(TurnPlugin):
         return TurnFeatures(
             supports_chat_completions=True,
             supports_speech=True,
+            supports_speed=True,
             supports_transcription=True,
             languages=(self._language,),
         )

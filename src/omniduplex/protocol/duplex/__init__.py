@@ -111,9 +111,12 @@ from omniduplex.protocol.duplex.limits import (
 )
 from omniduplex.protocol.duplex.session_config import (
     DUPLEX_EXTENSION,
+    MAX_SPEED,
+    MIN_SPEED,
     apply_patch,
     default_config,
     read_max_tokens,
+    read_speed,
     read_voice,
 )
 from omniduplex.protocol.duplex.session_object import session_object
@@ -223,7 +226,9 @@ __all__ = [
     "MAX_EVENT_BYTES",
     "MAX_EVENT_VALUES",
     "MAX_PLAIN_EVENT_BYTES",
+    "MAX_SPEED",
     "MEDIA_EVENTS",
+    "MIN_SPEED",
     "OPENAI_CODES",
     "AckPlayback",
     "AppendAudio",
@@ -389,6 +394,7 @@ __all__ = [
     "read_output_format",
     "read_tool_choice",
     "read_tools",
+    "read_speed",
     "read_voice",
     "resolve_signal",
     "session_object",

@@ -34,6 +34,8 @@ from omniduplex.protocol.duplex.turn_detection import (
 
 # Beyond what any model can say in one response; keeps the number printable everywhere.
 _MAX_TOKENS = 2**31 - 1
+# What the OpenAI API takes for speech; for sessions it has the lower part of it, up to 1.5.
+MIN_SPEED, MAX_SPEED = 0.25, 4.0
 _UNLIMITED = ("inf", "infinity", "unlimited")
 
 _OVERLAP_POLICIES: dict[str, OverlapPolicy] = {
@@ -180,9 +182,7 @@ def _output(config: DuplexSessionConfig, patch: SessionPatch) -> dict[str, Any]:
         ("session.audio.output.speed", outgoing.speed), ("session.speed", patch.speed)
     )
     if speed is not UNSET:
-        if speed is not None and speed <= 0:
-            raise DuplexError("bad_event", "A speed is above 0.", param=param)
-        changes["speed"] = speed
+        changes["speed"] = read_speed(speed, param)
     return changes
 
 
@@ -199,6 +199,14 @@ def read_voice(voice: str | dict[str, Any] | None, param: str) -> str | None:
     if (name is not None and not isinstance(name, str)) or (isinstance(voice, dict) and not name):
         raise DuplexError("bad_event", "A voice object needs a string `id`.", param=param)
     return name
+
+
+def read_speed(speed: float | None, param: str) -> float | None:
+    """Return how many times as fast as usual is spoken. Raises DuplexError beyond the API's."""
+    if speed is not None and not MIN_SPEED <= speed <= MAX_SPEED:
+        message = f"A speed is from {MIN_SPEED} to {MAX_SPEED}."
+        raise DuplexError("bad_event", message, param=param)
+    return speed
 
 
 def _limits(patch: SessionPatch) -> dict[str, Any]:

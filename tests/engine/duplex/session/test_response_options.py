@@ -158,6 +158,42 @@ def test_one_answer_may_have_a_format_of_its_own(
 
 
 @pytest.mark.parametrize(
+    ("options", "speed"),
+    [
+        ({}, 1.2),
+        ({"speed": None}, 1.2),
+        ({"speed": 1.5}, 1.5),
+        ({"audio": {"output": {"speed": 0.25}}, "speed": 1.5}, 0.25),
+        ({"speed": 4}, 4.0),
+    ],
+)
+def test_an_answer_is_spoken_as_fast_as_it_or_its_session_says(
+    options: dict[str, Any], speed: float, open_session: OpenSession
+) -> None:
+    driver = open_session(msgspec.structs.replace(BY_HAND, speed=1.2))
+    driver.says("Hi")
+    driver.send(ask(**options))
+    assert driver.prompts[-1].speed == speed
+
+
+@pytest.mark.parametrize(
+    ("options", "param"),
+    [
+        ({"speed": 0.2}, "response.speed"),
+        ({"speed": -1}, "response.speed"),
+        ({"audio": {"output": {"speed": 4.1}}}, "response.audio.output.speed"),
+    ],
+)
+def test_a_speed_is_one_that_can_be_understood(
+    by_hand: SessionDriver, options: dict[str, Any], param: str
+) -> None:
+    by_hand.says("Hi")
+    by_hand.send(ask(**options))
+    assert (by_hand.error().code, by_hand.error().param) == ("bad_event", param)
+    assert by_hand.open_responses == []
+
+
+@pytest.mark.parametrize(
     "options",
     [
         {"voice": "ash"},

@@ -41,6 +41,7 @@ def build_prompt(
         temperature=wanted.temperature,
         max_tokens=wanted.max_tokens,
         voice=wanted.voice,
+        speed=wanted.speed,
         tools=wanted.tools,
         tool_choice=wanted.tool_choice,
     )

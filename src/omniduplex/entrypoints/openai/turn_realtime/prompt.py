@@ -28,6 +28,7 @@ def answer_request(ask: Ask) -> AnswerRequest:
         tools=wanted.tools,
         tool_choice=wanted.tool_choice,
         voice=wanted.voice,
+        speed=wanted.speed,
     )
 
 

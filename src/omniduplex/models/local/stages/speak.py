@@ -42,9 +42,9 @@ class SpeakOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 @dataclass(frozen=True, slots=True)
 class SpeakParts:
-    """The loaded voice and the threads it speaks in; `rate` in Hz."""
+    """The loaded voice, which says a text at a speed, its `rate` in Hz, and its threads."""
 
-    say: Callable[[str], bytes]
+    say: Callable[[str, float], bytes]
     rate: int
     pool: Executor
     clock: Callable[[], float] = time.monotonic
@@ -176,7 +176,8 @@ class SpeakStage(StageModel):
 
     def _speak(self, speech: Speech, clause: StageInput) -> None:
         speech.silent_text += clause.text
-        pcm = self._parts.say(speakable(clause.text))
+        speed = messages.decode_how_to_speak(clause.data).speed
+        pcm = self._parts.say(speakable(clause.text), speed)
         if pcm:
             text, speech.silent_text = speech.silent_text, ""
             first_ms = SLICE_MS if speech.spoke else FIRST_SLICE_MS
