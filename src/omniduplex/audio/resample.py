@@ -29,16 +29,13 @@ class StreamResampler:
 
         Raises ValueError when `pcm` ends inside a sample.
         """
+        if len(pcm) % SAMPLE_BYTES:
+            raise ValueError("PCM size is not a multiple of the sample size")
         if self._stream is None:
-            if len(pcm) % SAMPLE_BYTES:
-                raise ValueError("PCM size is not a multiple of the sample size")
             return pcm
-        if len(pcm) % SAMPLE_BYTES == 0 and len(pcm) > SLICE_BYTES:
-            end = (len(pcm) - 1) // SLICE_BYTES * SLICE_BYTES
-            slices = (pcm[at : at + SLICE_BYTES] for at in range(0, end, SLICE_BYTES))
-            converted = b"".join(map(self._convert, slices)) + self._convert(pcm[end:], last=last)
-        else:
-            converted = self._convert(pcm, last=last)
+        end = max(0, len(pcm) - 1) // SLICE_BYTES * SLICE_BYTES
+        slices = (pcm[at : at + SLICE_BYTES] for at in range(0, end, SLICE_BYTES))
+        converted = b"".join(map(self._convert, slices)) + self._convert(pcm[end:], last=last)
         if last:
             self._stream.clear()
         return converted
