@@ -65,8 +65,8 @@ class OpenAICaller:
 
 
 @asynccontextmanager
-async def openai_session(http: str, model: str, vad: str) -> AsyncIterator[OpenAICaller]:
-    """Connect as the official examples do, with turn detection on and the microphone open."""
+async def openai_caller(http: str, model: str) -> AsyncIterator[OpenAICaller]:
+    """Connect, and read all that comes."""
     async with (
         AsyncOpenAI(api_key="sk-nobody", base_url=f"{http}/v1") as client,
         client.realtime.connect(model=model) as connection,
@@ -74,29 +74,36 @@ async def openai_session(http: str, model: str, vad: str) -> AsyncIterator[OpenA
         caller = OpenAICaller(connection)
         reading = asyncio.create_task(caller.read())
         try:
-            await caller.first("session.created")
-            pcm: Any = {"type": "audio/pcm", "rate": RATE_HZ}
-            detection: Any = {"type": vad, "create_response": True, "interrupt_response": True}
-            await connection.session.update(
-                session={
-                    "type": "realtime",
-                    "output_modalities": ["audio"],
-                    "instructions": "Answer in one short sentence.",
-                    "audio": {
-                        "input": {
-                            "format": pcm,
-                            "transcription": {"model": "whisper-1"},
-                            "turn_detection": detection,
-                        },
-                        "output": {"format": pcm, "voice": "alloy"},
-                    },
-                }
-            )
-            # The server may announce the session once more when it opens.
-            await caller.until(lambda events: events[-1]["type"] == "session.updated")
-            async with caller.microphone.open():
-                yield caller
+            yield caller
         finally:
             reading.cancel()
             with suppress(asyncio.CancelledError):
                 await reading
+
+
+@asynccontextmanager
+async def openai_session(http: str, model: str, vad: str) -> AsyncIterator[OpenAICaller]:
+    """Connect as the official examples do, with turn detection on and the microphone open."""
+    async with openai_caller(http, model) as caller:
+        await caller.first("session.created")
+        pcm: Any = {"type": "audio/pcm", "rate": RATE_HZ}
+        detection: Any = {"type": vad, "create_response": True, "interrupt_response": True}
+        await caller.connection.session.update(
+            session={
+                "type": "realtime",
+                "output_modalities": ["audio"],
+                "instructions": "Answer in one short sentence.",
+                "audio": {
+                    "input": {
+                        "format": pcm,
+                        "transcription": {"model": "whisper-1"},
+                        "turn_detection": detection,
+                    },
+                    "output": {"format": pcm, "voice": "alloy"},
+                },
+            }
+        )
+        # The server may announce the session once more when it opens.
+        await caller.until(lambda events: events[-1]["type"] == "session.updated")
+        async with caller.microphone.open():
+            yield caller

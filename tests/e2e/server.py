@@ -107,3 +107,18 @@ def serve(*arguments: str) -> Iterator[Server]:
             yield server
         finally:
             server.stop()
+
+
+@contextmanager
+def serve_scripted(chat_url: str, folder: Path) -> Iterator[Server]:
+    """The embedded model, whose language model is the chat endpoint at this URL."""
+    deploy = folder / "deploy.yaml"
+    deploy.write_text(f"""
+pipeline: local
+stages:
+  - stage_id: 0
+    options:
+      language_model: {{type: remote, base_url: "{chat_url}", model: scripted}}
+""")
+    with serve("--deploy-config", str(deploy)) as server:
+        yield server

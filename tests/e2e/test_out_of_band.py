@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI
 from tests.contract.beside import two_echoes
 from tests.e2e.chat_endpoint import ChatEndpoint, chat_endpoint
-from tests.e2e.openai_caller import RATE_HZ, OpenAICaller
+from tests.e2e.openai_caller import RATE_HZ, OpenAICaller, openai_caller
 from tests.e2e.openai_events import complaints
-from tests.e2e.server import serve
+from tests.e2e.server import serve_scripted
 
 from omniduplex.models.local.asr import Recognizer
 
@@ -31,22 +29,12 @@ MOOD = "They sound cheerful."
 @asynccontextmanager
 async def typing(http: str, model: str) -> AsyncIterator[OpenAICaller]:
     """A session without a microphone, whose client ends turns."""
-    async with (
-        AsyncOpenAI(api_key="sk-nobody", base_url=f"{http}/v1") as client,
-        client.realtime.connect(model=model) as connection,
-    ):
-        caller = OpenAICaller(connection)
-        reading = asyncio.create_task(caller.read())
-        try:
-            await connection.session.update(
-                session={"type": "realtime", "audio": {"input": {"turn_detection": None}}}
-            )
-            await caller.first("session.updated")
-            yield caller
-        finally:
-            reading.cancel()
-            with suppress(asyncio.CancelledError):
-                await reading
+    async with openai_caller(http, model) as caller:
+        await caller.connection.session.update(
+            session={"type": "realtime", "audio": {"input": {"turn_detection": None}}}
+        )
+        await caller.first("session.updated")
+        yield caller
 
 
 async def begin_an_answer(caller: OpenAICaller, question: str) -> str:
@@ -143,15 +131,7 @@ def endpoint() -> Iterator[ChatEndpoint]:
 async def test_the_embedded_model_writes_beside_what_it_says(
     endpoint: ChatEndpoint, recognizer: Recognizer, tmp_path: Path
 ) -> None:
-    deploy = tmp_path / "deploy.yaml"
-    deploy.write_text(f"""
-pipeline: local
-stages:
-  - stage_id: 0
-    options:
-      language_model: {{type: remote, base_url: "{endpoint.base_url}", model: scripted}}
-""")
-    with serve("--deploy-config", str(deploy)) as server:
+    with serve_scripted(endpoint.base_url, tmp_path) as server:
         async with typing(server.http, "omniduplex/local") as caller:
             answer = await begin_an_answer(caller, "Tell me a story")
             beside = await ask_beside(

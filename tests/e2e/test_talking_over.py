@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from tests.e2e.chat_endpoint import ChatEndpoint, chat_endpoint
 from tests.e2e.openai_caller import openai_session
 from tests.e2e.openai_events import complaints
 from tests.e2e.recordings import Microphone, recording
-from tests.e2e.server import Server, serve
+from tests.e2e.server import Server, serve_scripted
 
 from omniduplex.audio.pcm import byte_count
 from omniduplex.audio.resample import StreamResampler
@@ -62,15 +61,7 @@ def server(
     endpoint: ChatEndpoint, recognizer: Recognizer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     """The embedded model with the scripted endpoint for a language model."""
-    deploy: Path = tmp_path_factory.mktemp("deploy") / "deploy.yaml"
-    deploy.write_text(f"""
-pipeline: local
-stages:
-  - stage_id: 0
-    options:
-      language_model: {{type: remote, base_url: "{endpoint.base_url}", model: scripted}}
-""")
-    with serve("--deploy-config", str(deploy)) as server:
+    with serve_scripted(endpoint.base_url, tmp_path_factory.mktemp("deploy")) as server:
         yield server
 
 

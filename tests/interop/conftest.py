@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.recordings import RATE_HZ, recording
-from tests.e2e.server import Server, serve
+from tests.e2e.server import Server, serve, serve_scripted
 from tests.entrypoints.turn.sounds import tone
 from tests.interop.drivers import DRIVERS, CallerFiles, Driver, Rounds
 from tests.interop.tool_endpoint import tool_endpoint
@@ -94,14 +94,6 @@ def local_server(weights: None) -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def scripted_server(weights: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The embedded default with a language model that tells a story, or calls the tool it has."""
-    with tool_endpoint() as base_url:
-        deploy = tmp_path_factory.mktemp("deploy") / "deploy.yaml"
-        deploy.write_text(f"""
-pipeline: local
-stages:
-  - stage_id: 0
-    options:
-      language_model: {{type: remote, base_url: "{base_url}", model: scripted}}
-""")
-        with serve("--deploy-config", str(deploy)) as server:
-            yield server
+    folder = tmp_path_factory.mktemp("deploy")
+    with tool_endpoint() as base_url, serve_scripted(base_url, folder) as server:
+        yield server
