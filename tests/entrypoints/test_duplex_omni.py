@@ -64,16 +64,16 @@ async def test_so_does_a_configuration(omni: DuplexOmni) -> None:
 @pytest.mark.parametrize(
     ("session_object", "code", "param"),
     [
-        ({"temperature": "warm"}, "bad_event", "session.temperature"),
+        ({"temperature": "warm"}, "bad_event", "temperature"),
         (
             {"output_audio_format": "opus"},
             "unsupported_audio_format",
-            "session.output_audio_format",
+            "output_audio_format",
         ),
         (
             {"turn_detection": {"type": "psychic"}},
             "unsupported_turn_detection",
-            "session.turn_detection.type",
+            "turn_detection.type",
         ),
         ({"ref_audio": "data:audio/wav;base64,"}, "invalid_session_config", "ref_audio"),
     ],

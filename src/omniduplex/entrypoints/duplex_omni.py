@@ -14,6 +14,7 @@ from omniduplex.engine.duplex.link import DuplexSessionLink
 from omniduplex.engine.duplex_omni_engine import DuplexOmniEngine
 from omniduplex.entrypoints.async_omni import AsyncOmniBase
 from omniduplex.entrypoints.duplex_session_handle import DuplexSessionHandle, read_session
+from omniduplex.entrypoints.field_names import named_for
 from omniduplex.protocol.duplex import (
     Dialect,
     DuplexCapabilities,
@@ -91,11 +92,13 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
         """
         if not isinstance(config, DuplexSessionConfig):
             defaults = default_config(self.pipeline.model, Dialect.DUPLEX)
-            config = apply_patch(defaults, read_session({} if config is None else config))
+            with named_for(Dialect.DUPLEX):
+                config = apply_patch(defaults, read_session({} if config is None else config))
         link = DuplexSessionLink(f"duplex-{uuid.uuid4().hex}", self.pipeline.duplex_session)
         try:
-            async with asyncio.timeout(timeout_s):
-                await self._engine.open_session(link, config)
+            with named_for(config.dialect):
+                async with asyncio.timeout(timeout_s):
+                    await self._engine.open_session(link, config)
         except TimeoutError:
             message = f"the session did not open within {timeout_s:g} s"
             raise DuplexError("engine_error", message) from None

@@ -13,6 +13,7 @@ from msgspec import UNSET
 from omniduplex.engine.duplex.link import DuplexSessionLink
 from omniduplex.engine.duplex.output_buffer import EndOfEvents
 from omniduplex.engine.duplex_omni_engine import DuplexOmniEngine
+from omniduplex.entrypoints.field_names import named_for
 from omniduplex.protocol.duplex import (
     AckPlayback,
     AppendAudio,
@@ -325,7 +326,8 @@ def read_session(session: SessionPatch | Mapping[str, Any]) -> SessionPatch:
     """
     if isinstance(session, SessionPatch):
         return session
-    command = _read("session.update", session=session)
+    with named_for(Dialect.DUPLEX):
+        command = _read("session.update", session=session)
     assert isinstance(command, UpdateSession)
     return command.session
 

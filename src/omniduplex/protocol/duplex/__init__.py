@@ -40,7 +40,7 @@ from omniduplex.protocol.duplex.config import (
     PlaybackCommitPolicy,
     TurnDetection,
 )
-from omniduplex.protocol.duplex.dialects import project
+from omniduplex.protocol.duplex.dialects import duplex_param, project
 from omniduplex.protocol.duplex.errors import (
     CLIENT_CLOSE,
     ENDINGS,
@@ -379,6 +379,7 @@ __all__ = [
     "decode_command",
     "decode_event",
     "default_config",
+    "duplex_param",
     "encode_command",
     "encode_event",
     "error_event",

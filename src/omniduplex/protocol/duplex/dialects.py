@@ -76,14 +76,15 @@ def _duplex_done(event: ResponseDone) -> ResponseDone:
 
 
 def _duplex_error(event: ErrorEvent) -> ErrorEvent:
-    """Use the contract's codes, and name a session field as the session object does.
-
-    That is `turn_detection`, not its full path.
-    """
-    code, param = event.error.code, event.error.param
-    shown = None if param is None else param.removeprefix("session.")
-    error = structs.replace(event.error, code=DUPLEX_CODES.get(code, code), param=shown)
+    """Use the contract's codes and its names of fields."""
+    code, param = event.error.code, duplex_param(event.error.param)
+    error = structs.replace(event.error, code=DUPLEX_CODES.get(code, code), param=param)
     return structs.replace(event, error=error)
+
+
+def duplex_param(param: str | None) -> str | None:
+    """The field of a session as the session object names it: `voice`, not its full path."""
+    return None if param is None else param.removeprefix("session.")
 
 
 def _duplex_limits(event: RateLimitsUpdated) -> RateLimitsUpdated:
