@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
+from scripts.generate_docs import DOCS
 
 from omniduplex.clients.reconnect import FATAL_CODES
 from omniduplex.protocol.duplex import ERROR_KINDS
 
-PAGE = Path("docs/resume.md").read_text("utf-8")
+PAGE = (DOCS / "resume.md").read_text("utf-8")
 ROWS: list[tuple[str, str]] = re.findall(r"^\| 1008 \| (.+?) \| (.+?) \|$", PAGE, re.MULTILINE)
 VERDICTS = {
     str(code): verdict for codes, verdict in ROWS for code in re.findall(r"`([a-z_]+)`", codes)
