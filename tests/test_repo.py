@@ -12,6 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from omniduplex.config.default_model import DEFAULT_MODEL
 from omniduplex.models.local.assets import load_manifest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,6 +26,18 @@ ABSOLUTE_PATH = re.compile(r"(?<![\w.$~}])/(home|root|Users|work|workspace|opt)/
 
 def make_words() -> set[str]:
     return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def texts(module: Path) -> list[str]:
+    """The texts that a module works with; its docstrings are none."""
+    tree = ast.parse(module.read_text())
+    statements = (node for node in ast.walk(tree) if isinstance(node, ast.Expr))
+    told = {id(one.value) for one in statements if isinstance(one.value, ast.Constant)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told
+    ]
 
 
 def tracked_files() -> list[Path]:
@@ -153,3 +166,9 @@ def test_no_install_brings_torch() -> None:
 
     assert {"onnxruntime", "numpy", "pydantic"} <= names
     assert "torch" not in names
+
+
+def test_the_model_that_nobody_need_name_is_named_once() -> None:
+    name = re.compile(rf"\b{DEFAULT_MODEL}\b")
+    found = [text for module in MODULES for text in texts(module) if name.search(text)]
+    assert found == [DEFAULT_MODEL]

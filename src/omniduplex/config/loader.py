@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from omniduplex.config.default_model import DEFAULT_MODEL
 from omniduplex.config.errors import ConfigError
 from omniduplex.config.pipeline import (
     DuplexSessionRuntimeConfig,
@@ -23,7 +24,6 @@ from omniduplex.config.pipeline import (
 
 Layer = dict[str, Any]
 
-DEFAULT_MODEL = "omniduplex/local"
 DEPLOY_DIR = resources.files("omniduplex.config") / "deploy"
 
 

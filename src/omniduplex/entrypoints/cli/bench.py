@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omniduplex.config.default_model import DEFAULT_MODEL
 from omniduplex.entrypoints.cli.bench_endurance import flood, soak
 from omniduplex.entrypoints.cli.bench_tools import (
     ECHO_MODEL,
@@ -32,7 +33,6 @@ app = typer.Typer(
 app.command()(flood)
 app.command()(soak)
 
-LOCAL_MODEL = "omniduplex/local"
 VOICE_ASSET, VOICE_NAME = "piper_joe", "en_US-joe-medium"
 # The voice draws its prosody at random; with a seed, every run asks in the same tone.
 VOICE_SEED = 1
@@ -60,7 +60,7 @@ def latency(
     url: Annotated[
         str | None, typer.Option(help="A server, ws://host:port; none: one is started.")
     ] = None,
-    model: Annotated[str, typer.Option(help="The model to ask.")] = LOCAL_MODEL,
+    model: Annotated[str, typer.Option(help="The model to ask.")] = DEFAULT_MODEL,
     json_file: JsonFile = None,
     turns: Annotated[int, typer.Option(help="Questions to ask.", min=1)] = 24,
     vad: Annotated[Vad, typer.Option(help="Who ends a turn.")] = Vad.SERVER,
@@ -220,7 +220,7 @@ def turns(
     url: Annotated[
         str | None, typer.Option(help="A server, ws://host:port; none: one is started.")
     ] = None,
-    model: Annotated[str, typer.Option(help="The model to talk with.")] = LOCAL_MODEL,
+    model: Annotated[str, typer.Option(help="The model to talk with.")] = DEFAULT_MODEL,
     json_file: JsonFile = None,
     out: Annotated[
         Path | None, typer.Option(help="Where two-channel WAVs and pictures go.", file_okay=False)
@@ -253,7 +253,7 @@ def turns(
     from omniduplex.benchmarks.turns.command import Choice, measure_turns
 
     if vad is None:
-        vad = Vad.SEMANTIC if model == LOCAL_MODEL else Vad.SERVER
+        vad = Vad.SEMANTIC if model == DEFAULT_MODEL else Vad.SERVER
     choice = Choice(
         model=model,
         dialect=dialect.value,

@@ -14,6 +14,8 @@ from typing import IO, TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from omniduplex.config.default_model import DEFAULT_MODEL
+
 if TYPE_CHECKING:
     from rich.console import Console
     from starlette.applications import Starlette
@@ -74,8 +76,8 @@ def serve(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="omniduplex/local, omniduplex/echo, or one of yours.",
-            show_default="what the deploy file describes, or omniduplex/local",
+            help=f"{DEFAULT_MODEL}, omniduplex/echo, or one of yours.",
+            show_default=f"what the deploy file describes, or {DEFAULT_MODEL}",
         ),
     ] = None,
     deploy_config: Annotated[

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omniduplex.config.default_model import DEFAULT_MODEL
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from omniduplex.entrypoints.cli.talk_view import Answer
 
 INPUT_RATE_HZ = 16000
-DEFAULT_MODEL = "omniduplex/local"
 
 
 def talk(

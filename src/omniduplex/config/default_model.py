@@ -1,0 +1,3 @@
+"""The model of whoever names none; here because reading it must import nothing."""
+
+DEFAULT_MODEL = "omniduplex/local"
