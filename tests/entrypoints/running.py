@@ -15,7 +15,7 @@ from omniduplex.entrypoints.openai.arrivals import Lobby
 from omniduplex.entrypoints.openai.server import Certificate, TalkServer, bind, server_config
 
 START_TIMEOUT_S = STOP_TIMEOUT_S = 60.0
-# A busy machine may need more than the second in which a server sees its last connections off.
+# A busy machine may need more than the seconds in which a server sees its last connections off.
 SEE_OFF_TIMEOUT_S = 20.0
 
 

@@ -18,7 +18,12 @@ from tests.entrypoints.talk import TIMEOUT_S, Talk
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import CloseCode
 
-from omniduplex.entrypoints.duplex.serving import DuplexServing
+from omniduplex.entrypoints.duplex.serving import (
+    SEE_OFF_TIMEOUT_S,
+    SEND_TIMEOUT_S,
+    DuplexServing,
+)
+from omniduplex.entrypoints.duplex.websocket import GOODBYE_TIMEOUT_S
 from omniduplex.entrypoints.openai.app import create_app
 from omniduplex.entrypoints.openai.server import MAX_FRAME_BYTES, TalkProtocol, bind
 
@@ -229,6 +234,10 @@ def test_a_character_may_be_cut_in_two_by_frames(base: str) -> None:
         error = talk.recv()["error"]
 
     assert (error["code"], error["event_id"]) == ("invalid_event_ack", "é")
+
+
+def test_a_server_that_stops_waits_longer_than_it_says_goodbye() -> None:
+    assert GOODBYE_TIMEOUT_S < SEE_OFF_TIMEOUT_S < SEND_TIMEOUT_S
 
 
 def test_a_taken_port_shows_at_once() -> None:

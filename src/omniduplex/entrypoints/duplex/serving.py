@@ -55,7 +55,7 @@ DEPARTURE_TIMEOUT_S = 5.0
 # A client that reads nothing for this long while we write is gone.
 SEND_TIMEOUT_S = 30.0
 # How long the connections of a stopped server get for their last frames.
-SEE_OFF_TIMEOUT_S = 1.0
+SEE_OFF_TIMEOUT_S = 5.0
 JOURNAL_GAP = "journal_gap"
 
 logger = logging.getLogger(__name__)
