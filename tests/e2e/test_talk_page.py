@@ -270,6 +270,29 @@ def test_a_stopped_page_said_goodbye_and_starts_again(
     expect(talking.get_by_role("status")).to_have_text("Listening")
 
 
+def test_a_page_that_is_left_in_mid_call_says_goodbye(
+    talking: Page, server: ScriptedServer
+) -> None:
+    talking.reload()
+
+    server.wait("session.close")
+
+
+def test_a_page_that_is_kept_for_the_way_back_has_ended_its_call(
+    talking: Page, server: ScriptedServer
+) -> None:
+    talking.evaluate(
+        "dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))",
+    )
+    server.wait("session.close")
+    expect(talking.get_by_role("status")).to_have_text("Ready")
+    talking.get_by_role("button", name="Start").click()
+    server.wait("session.update", 2)
+
+    expect(talking.get_by_role("status")).to_have_text("Listening")
+    expect(talking.get_by_role("alert")).to_be_empty()
+
+
 def test_a_lost_connection_is_told(talking: Page, server: ScriptedServer) -> None:
     server.hang_up(1011)
 

@@ -37,6 +37,8 @@ class App {
       interrupt: () => this.#interrupt(),
       say: (text) => this.#say(text),
     });
+    // A page that is kept for the way back would hold microphone and session meanwhile.
+    window.addEventListener("pagehide", () => this.#leave());
     if (!microphoneAllowed()) this.#view.warnInsecure();
     this.#show();
   }
@@ -77,7 +79,7 @@ class App {
       onProgress: (id, heardMs, level) => this.#onPlaying(id, heardMs, level),
       onEnded: (id) => this.#onPlayed(id),
       onCut: (id, heardMs) => this.#onCut(id, heardMs),
-      onHeard: (heard) => this.#session.acknowledge(heard),
+      onHeard: (heard) => this.#session?.acknowledge(heard),
     });
     try {
       this.#microphone = await Microphone.open((chunk) => this.#onChunk(chunk));
@@ -98,7 +100,14 @@ class App {
     this.#end();
   }
 
+  #leave() {
+    if (!this.#session) return;
+    this.#session.leave();
+    this.#end();
+  }
+
   async #end() {
+    this.#session = null;
     this.#conversation.closed();
     this.overlapPolicy = null;
     this.#timeline.stop();

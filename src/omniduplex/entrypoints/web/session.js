@@ -75,6 +75,11 @@ export class Session {
   async close() {
     await this.#connection.close();
   }
+
+  /** End the session now, for a page that will not be there any more. */
+  leave() {
+    this.#connection.leave();
+  }
 }
 
 /** @param {Settings} settings */
