@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from omniduplex.benchmarks.machine import Machine
-from omniduplex.benchmarks.microphone import RATE_HZ, Microphone
 from omniduplex.benchmarks.questions import Question, speech_end
 from omniduplex.benchmarks.share import OwnShare, StageTimes, own_share, stage_times
 from omniduplex.benchmarks.summary import Summary, summarise
 from omniduplex.benchmarks.wer import total_error_rate, word_error_rate
 from omniduplex.clients import Clock, DuplexClient, ServerEvent, SessionConfig, Subscription
+from omniduplex.clients.microphone import RATE_HZ, Microphone
 from omniduplex.protocol.duplex import (
     AudioDelta,
     AudioFormat,

@@ -10,7 +10,7 @@ import numpy as np
 from omniduplex.audio.pcm import byte_count, int16_to_float32
 from omniduplex.audio.resample import StreamResampler
 from omniduplex.audio.wav import read_wav
-from omniduplex.benchmarks.microphone import RATE_HZ, SAMPLE_BYTES
+from omniduplex.clients.microphone import RATE_HZ, SAMPLE_BYTES
 
 # Spoken by the embedded voice when there are no recordings.
 QUESTION_TEXTS = (

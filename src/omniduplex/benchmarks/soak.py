@@ -13,12 +13,12 @@ import numpy as np
 from rich.console import Console
 
 from omniduplex.benchmarks.machine import Machine
-from omniduplex.benchmarks.microphone import RATE_HZ
 from omniduplex.benchmarks.process_sizes import Sizes, sizes_of
 from omniduplex.benchmarks.serve.duplex_session import DuplexSession
 from omniduplex.benchmarks.serve.session import SESSION_ERRORS, Arrival, ServeSession
 from omniduplex.benchmarks.server_process import ServerProcess
 from omniduplex.clients import Clock
+from omniduplex.clients.microphone import RATE_HZ
 
 WINDOWS = 10
 # The first window warms up; what comes after it is compared with the end.

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import msgspec
 
 from omniduplex.benchmarks.frames import APPEND_BYTES
-from omniduplex.benchmarks.microphone import CHUNK_SAMPLES, SAMPLE_BYTES, Microphone
 from omniduplex.benchmarks.questions import Question
 from omniduplex.benchmarks.serve.answer import Answer, Arrivals
 from omniduplex.benchmarks.serve.player import MS_PER_S
 from omniduplex.benchmarks.serve.session import SESSION_ERRORS, Arrival, ServeSession
 from omniduplex.clients import Clock
+from omniduplex.clients.microphone import CHUNK_SAMPLES, SAMPLE_BYTES, Microphone
 
 ANSWER_TIMEOUT_S = 60.0
 PAUSE_MS = 500

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from omniduplex.audio.pcm import float32_to_int16
-from omniduplex.benchmarks.microphone import RATE_HZ
 from omniduplex.benchmarks.questions import Question, load_questions
 from omniduplex.benchmarks.turns.speech import VOICES, load_clips
+from omniduplex.clients.microphone import RATE_HZ
 
 TONES = 16
 TONE_AMPLITUDE = 0.3

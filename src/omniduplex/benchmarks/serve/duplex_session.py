@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Self
 
-from omniduplex.benchmarks.microphone import RATE_HZ
 from omniduplex.benchmarks.serve.session import Arrival, ServeSession, stage_metrics
 from omniduplex.clients import (
     Clock,
@@ -16,6 +15,7 @@ from omniduplex.clients import (
     Subscription,
 )
 from omniduplex.clients.audio import delta_format
+from omniduplex.clients.microphone import RATE_HZ
 from omniduplex.protocol.duplex import (
     AudioDelta,
     AudioFormat,

@@ -10,7 +10,6 @@ import pybase64
 
 from omniduplex.audio.pcm import duration_ms
 from omniduplex.audio.resample import StreamResampler
-from omniduplex.benchmarks.microphone import RATE_HZ as MICROPHONE_HZ
 from omniduplex.benchmarks.openai_socket import OpenAIConversation, OpenAISocket
 from omniduplex.benchmarks.serve.session import Arrival, ServeSession, stage_metrics
 from omniduplex.benchmarks.turns.line import LineError
@@ -20,6 +19,7 @@ from omniduplex.benchmarks.turns.openai_line import (
     TRANSCRIPT_DELTAS,
     realtime_url,
 )
+from omniduplex.clients.microphone import RATE_HZ as MICROPHONE_HZ
 
 TEXT_DELTAS = (*TRANSCRIPT_DELTAS, "response.output_text.delta", "response.text.delta")
 

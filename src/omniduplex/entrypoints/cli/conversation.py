@@ -1,9 +1,8 @@
-"""A conversation held by recordings: a microphone that plays WAVs, and an ear for the answers."""
+"""A conversation held by recordings: a microphone that says them, an ear for the answers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from omniduplex.clients import (
     Subscription,
 )
 from omniduplex.clients.audio import delta_format, samples_of
+from omniduplex.clients.microphone import Microphone
 from omniduplex.entrypoints.cli.talk_view import Answer, Line, TalkView
 from omniduplex.protocol.duplex import (
     AudioDelta,
@@ -40,40 +40,6 @@ AUDIBLE_RMS = 0.01
 INTERRUPT_AFTER_MS = 1000
 # How long the user waits for an answer before the call counts as failed.
 PATIENCE_S = 60.0
-
-
-class Microphone:
-    """Sends what it is given to say, frame by frame in real time, and silence in between."""
-
-    def __init__(self, client: DuplexClientBase, clock: Clock) -> None:
-        self._client = client
-        self._clock = clock
-        self._frame_bytes = pcm.byte_count(FRAME_MS, client.config.input_audio.sample_rate_hz)
-        self._frames: deque[bytes] = deque()
-        self.last_sound_at: float | None = None
-
-    @property
-    def silent(self) -> bool:
-        """Whether everything has been said."""
-        return not self._frames
-
-    def say(self, speech: bytes) -> None:
-        """Queue int16 PCM at the session's input rate."""
-        for start in range(0, len(speech), self._frame_bytes):
-            frame = speech[start : start + self._frame_bytes]
-            self._frames.append(frame.ljust(self._frame_bytes, b"\0"))
-
-    async def run(self) -> None:
-        """Send until cancelled; a frame leaves when its last sample has been spoken."""
-        silence = bytes(self._frame_bytes)
-        due = self._clock.now()
-        while True:
-            due += FRAME_MS / 1000
-            await self._clock.sleep_until(due)
-            frame = self._frames.popleft() if self._frames else silence
-            if pcm.rms(frame) >= AUDIBLE_RMS:
-                self.last_sound_at = due
-            await self._client.append_audio(frame)
 
 
 @dataclass
@@ -109,7 +75,10 @@ class Conversation:
         self._out = out
         self._clock = clock
         self._patience_s = patience_s
-        self._microphone = Microphone(client, clock)
+        self._microphone = Microphone(
+            self._say, clock, rate_hz=client.config.input_audio.sample_rate_hz, chunk_ms=FRAME_MS
+        )
+        self._last_sound_at: float | None = None
         self._player = RealTimePlayer(client, clock=clock)
         self._speeches: dict[str, _Speech] = {}
         self._follow_up = b""
@@ -168,6 +137,11 @@ class Conversation:
             self._follow_up = b""
             self._awaiting_answer = True
 
+    async def _say(self, frame: bytes) -> None:
+        if pcm.rms(frame) >= AUDIBLE_RMS:
+            self._last_sound_at = self._microphone.spoken_at(self._microphone.position)
+        await self._client.append_audio(frame)
+
     async def _listen(self, events: Subscription[ServerEvent]) -> None:
         async for event in events:
             self._player.feed(event)
@@ -211,7 +185,7 @@ class Conversation:
         expected = self._client.config.output_audio
         samples, audio_format = samples_of(event.delta, delta_format(event, expected))
         if speech.latency_ms is None:
-            origin = self._microphone.last_sound_at
+            origin = self._last_sound_at
             speech.latency_ms = (self._clock.now() - origin) * 1000 if origin is not None else 0.0
             speech.line.note = f"({speech.latency_ms:.0f} ms)"
             self._show("speaking")

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
 
-from omniduplex.clients import Clock
+from omniduplex.clients.clock import Clock
 
 RATE_HZ = 16_000
 SAMPLE_BYTES = 2
@@ -15,11 +15,20 @@ CHUNK_SAMPLES = RATE_HZ * CHUNK_MS // 1000
 
 
 class Microphone:
-    """Sends 40 ms of 16 kHz PCM whenever 40 ms have passed; positions are in samples."""
+    """Sends int16 PCM, a chunk whenever its last sample was spoken; positions are in samples."""
 
-    def __init__(self, append: Callable[[bytes], Awaitable[object]], clock: Clock) -> None:
+    def __init__(
+        self,
+        append: Callable[[bytes], Awaitable[object]],
+        clock: Clock,
+        *,
+        rate_hz: int = RATE_HZ,
+        chunk_ms: int = CHUNK_MS,
+    ) -> None:
         self._append = append
         self._clock = clock
+        self._rate_hz = rate_hz
+        self._chunk_samples = rate_hz * chunk_ms // 1000
         self._started_at = 0.0
         self._sent_at: list[float] = []
         self._queued = b""
@@ -29,8 +38,8 @@ class Microphone:
         """Send until cancelled."""
         self._started_at = self._clock.now()
         for count in itertools.count(1):
-            await self._clock.sleep_until(self.spoken_at(count * CHUNK_SAMPLES))
-            size = CHUNK_SAMPLES * SAMPLE_BYTES
+            await self._clock.sleep_until(self.spoken_at(count * self._chunk_samples))
+            size = self._chunk_samples * SAMPLE_BYTES
             chunk, self._queued = self._queued[:size], self._queued[size:]
             self._sent_at.append(self._clock.now())
             await self._append(chunk.ljust(size, b"\0"))
@@ -41,11 +50,16 @@ class Microphone:
     @property
     def position(self) -> int:
         """Where the stream is: samples sent."""
-        return len(self._sent_at) * CHUNK_SAMPLES
+        return len(self._sent_at) * self._chunk_samples
+
+    @property
+    def silent(self) -> bool:
+        """Whether everything has been said."""
+        return not self._queued
 
     def say(self, pcm: bytes, pause_ms: int = 0) -> int:
         """Queue speech behind a pause and all that is queued; returns where it begins."""
-        self._queued += bytes(pause_ms * RATE_HZ // 1000 * SAMPLE_BYTES)
+        self._queued += bytes(pause_ms * self._rate_hz // 1000 * SAMPLE_BYTES)
         start = self.position + len(self._queued) // SAMPLE_BYTES
         self._queued += pcm
         return start
@@ -61,7 +75,7 @@ class Microphone:
 
     def spoken_at(self, position: int) -> float:
         """When the sample before this position left the mouth, on the clock."""
-        return self._started_at + position / RATE_HZ
+        return self._started_at + position / self._rate_hz
 
     def sent_at(self, position: int) -> float:
         """When the chunk that completed the stream up to this position was sent.
@@ -71,4 +85,4 @@ class Microphone:
         """
         if not 0 < position <= self.position:
             raise ValueError(f"sample {position} has not been sent")
-        return self._sent_at[-(-position // CHUNK_SAMPLES) - 1]
+        return self._sent_at[-(-position // self._chunk_samples) - 1]

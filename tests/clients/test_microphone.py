@@ -6,12 +6,14 @@ from collections.abc import Callable
 import pytest
 from tests.benchmarks.stepping_clock import SteppingClock
 
-from omniduplex.benchmarks.microphone import CHUNK_SAMPLES, Microphone
+from omniduplex.clients.microphone import CHUNK_SAMPLES, Microphone
 
 SILENCE = bytes(2 * CHUNK_SAMPLES)
 
 
-def run_for(chunks: int, prepare: Callable[[Microphone], None]) -> tuple[Microphone, list[bytes]]:
+def run_for(
+    chunks: int, prepare: Callable[[Microphone], None], **options: int
+) -> tuple[Microphone, list[bytes]]:
     """A microphone that was switched off after so many chunks, and what it sent."""
     sent: list[bytes] = []
 
@@ -20,7 +22,7 @@ def run_for(chunks: int, prepare: Callable[[Microphone], None]) -> tuple[Microph
         if len(sent) == chunks:
             raise asyncio.CancelledError
 
-    microphone = Microphone(append, SteppingClock())
+    microphone = Microphone(append, SteppingClock(), **options)
     prepare(microphone)
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(microphone.run())
@@ -40,6 +42,31 @@ def test_speech_comes_whole_after_its_pause_and_silence_follows() -> None:
     stream = b"".join(sent)
     assert len(stream) == 4 * len(SILENCE)
     assert stream.rstrip(b"\0") == bytes(CHUNK_SAMPLES) + speech
+
+
+@pytest.mark.parametrize(("rate_hz", "chunk_ms"), [(24_000, 20), (8000, 100)])
+def test_a_chunk_is_as_long_as_one_wants(rate_hz: int, chunk_ms: int) -> None:
+    samples = rate_hz * chunk_ms // 1000
+
+    def ask(microphone: Microphone) -> None:
+        microphone.say(b"\1\2" * samples, pause_ms=chunk_ms)
+
+    microphone, sent = run_for(3, ask, rate_hz=rate_hz, chunk_ms=chunk_ms)
+    assert sent == [bytes(2 * samples), b"\1\2" * samples, bytes(2 * samples)]
+    assert microphone.spoken_at(rate_hz) == pytest.approx(101.0)
+    assert microphone.sent_at(samples) == pytest.approx(100 + chunk_ms / 1000)
+
+
+def test_it_is_silent_when_all_was_said() -> None:
+    told: list[bool] = []
+
+    def ask(microphone: Microphone) -> None:
+        told.append(microphone.silent)
+        microphone.say(b"\1\2" * (CHUNK_SAMPLES + 1))
+        told.append(microphone.silent)
+
+    told += [run_for(chunks, ask)[0].silent for chunks in (1, 2)]
+    assert told == [True, False, True, False, False, True]
 
 
 def test_a_second_question_queues_behind_the_first() -> None:
