@@ -198,7 +198,7 @@ def test_the_threads_of_a_model_keep_their_own_order() -> None:
         ({"model_class": "tests.stages.worker_models:NotAModel"}, "is not a StageModel"),
         ({"model_class": "tests.stages.worker_models:path_of"}, "is not a StageModel"),
         ({"model_class": "tests.stages.worker_models:Missing"}, "has no 'Missing'"),
-        ({"options": {"prefiks": "x"}}, "unknown field `prefiks`"),
+        ({"options": {"prefiks": "x"}}, r"test.: prefiks: unknown key \(there are: prefix\)"),
         ({"options": {"prefix": 3}}, r"options of stage 'test': .* - at `\$\.prefix`"),
     ],
 )

@@ -19,6 +19,7 @@ import msgspec
 
 from omniduplex.config.errors import ConfigError
 from omniduplex.config.objects import load_object
+from omniduplex.config.options import read_options
 from omniduplex.config.pipeline import StageConfig
 from omniduplex.stages.messages import (
     FromWorker,
@@ -134,11 +135,7 @@ def create_model(config: StageConfig, emit: Emit) -> StageModel:
     model_class = load_object(config.model_class)
     if not (isinstance(model_class, type) and issubclass(model_class, StageModel)):
         raise ConfigError(f"{config.model_class} is not a StageModel")
-    try:
-        options = msgspec.convert(config.options, model_class.Options)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"options of stage {config.name!r}: {error}") from error
-    return model_class(options, emit)
+    return model_class(read_options(config, model_class.Options), emit)
 
 
 def run_worker(

@@ -33,6 +33,14 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         load_language_model(options, None)
 
 
+def test_a_tilde_is_the_home_of_who_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    options = ListenOptions(language_model=EmbeddedLanguageModel(path="~/model.gguf"))
+
+    with pytest.raises(FileNotFoundError, match=f"no such file: {tmp_path}/model.gguf"):
+        load_language_model(options, None)
+
+
 @pytest.mark.parametrize(("value", "lines"), [(None, 1), ("secret", 0)])
 def test_a_key_that_is_named_and_not_set_is_told(
     value: str | None,

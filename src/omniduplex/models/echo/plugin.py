@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
-
+from omniduplex.config.options import read_options
 from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.engine.duplex.plugin import DuplexModelPlugin
 from omniduplex.models.echo.messages import INPUT_RATE_HZ, UNIT_MS, EchoOptions
@@ -20,7 +19,7 @@ class EchoDuplexPlugin(DuplexModelPlugin):
     def __init__(self, pipeline: PipelineConfig) -> None:
         super().__init__(pipeline)
         self._stage = pipeline.stages[0]
-        self._options = msgspec.convert(self._stage.options, EchoOptions)
+        self._options = read_options(self._stage, EchoOptions)
 
     def capabilities(self, max_sessions: int) -> DuplexCapabilities:
         """A model that starts by itself takes no requests for an answer, hence no text turns."""

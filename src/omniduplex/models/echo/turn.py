@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from omniduplex.config.options import read_options
 from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.engine.turn_plugin import StageStep, Turn, TurnFeatures, TurnPlugin, TurnStep
 from omniduplex.engine.turns import (
@@ -111,7 +112,7 @@ class EchoTurnPlugin(TurnPlugin):
     def __init__(self, pipeline: PipelineConfig) -> None:
         super().__init__(pipeline)
         self._stage = pipeline.stages[0]
-        options = msgspec.convert(self._stage.options, EchoOptions)
+        options = read_options(self._stage, EchoOptions)
         self._answers_requests = not (options.self_start or options.paced)
 
     @property

@@ -103,7 +103,7 @@ class ListenParts:
 
 def load_parts(options: ListenOptions) -> ListenParts:
     """Load and warm up each model in the threads that will run it."""
-    folder = Path(options.assets_dir) if options.assets_dir else None
+    folder = Path(options.assets_dir).expanduser() if options.assets_dir else None
     recognition_pool = nice_pool(1, options.recognition_nice, "recognise")
     judge_pool = nice_pool(1, options.recognition_nice, "judge")
     answer_pool = nice_pool(options.parallel_answers, options.answer_nice, "answer")
@@ -156,7 +156,7 @@ def load_language_model(options: ListenOptions, assets_dir: Path | None) -> Lang
     chosen = options.language_model
     if isinstance(chosen, RemoteLanguageModel):
         return _remote(chosen)
-    path = Path(chosen.path) if chosen.path else asset_path(chosen.asset, assets_dir)
+    path = Path(chosen.path).expanduser() if chosen.path else asset_path(chosen.asset, assets_dir)
     if not path.is_file():
         raise FileNotFoundError(f"language model: no such file: {path}")
     model = LlamaCppModel(path, chosen.threads, chosen.context, options.parallel_answers)

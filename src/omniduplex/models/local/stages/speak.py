@@ -53,7 +53,7 @@ class SpeakParts:
 def load_parts(options: SpeakOptions) -> SpeakParts:
     """Load and warm up the voice."""
     folder = asset_path(
-        options.voice_asset, Path(options.assets_dir) if options.assets_dir else None
+        options.voice_asset, Path(options.assets_dir).expanduser() if options.assets_dir else None
     )
     model = folder / f"{options.voice_name}.onnx"
     voice = Voice(model, model.with_name(f"{model.name}.json"), options.voice_threads)
