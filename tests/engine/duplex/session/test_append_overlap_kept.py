@@ -14,8 +14,12 @@ from omniduplex.protocol.duplex import (
     ListenDecision,
     OverlapDecision,
     OverlapMetadata,
+    SessionPatch,
+    SpeechStarted,
     SpeechStopped,
     TranscriptionCompleted,
+    TurnDetectionPatch,
+    UpdateSession,
 )
 
 # Until the answer ends
@@ -125,6 +129,21 @@ def test_an_utterance_that_was_announced_ends_with_its_audio(by_hand: SessionDri
     by_hand.append(300, is_speech=False)
     by_hand.commit()
     assert len(by_hand.of(SpeechStopped)) == 1
+
+
+def test_what_was_kept_moves_no_time_that_an_ear_tells_later(by_hand: SessionDriver) -> None:
+    answering(by_hand)
+    by_hand.append(800)
+    by_hand.model_ends()
+    by_hand.commit()
+    by_hand.send(UpdateSession(session=SessionPatch(turn_detection=TurnDetectionPatch())))
+    by_hand.append(1000)
+    # The model has heard 800 ms of silence, then what was kept, and then this.
+    by_hand.user_speaks(1700)
+    by_hand.user_turn_ends("And then?", 2500)
+
+    assert by_hand.last(SpeechStarted).audio_start_ms == 900
+    assert by_hand.last(SpeechStopped).audio_end_ms == 1700
 
 
 @pytest.mark.parametrize("how", ["over it", "after it", "instead of it"])

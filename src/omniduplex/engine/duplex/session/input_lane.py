@@ -189,9 +189,13 @@ class InputLane:
         """The user speaks: announce it first, then see what it does to an answer."""
         self._turn.heard.speech = True
         if self._overlap.begins(event):
-            self._turn.announce(event)
+            self._turn.announce(self._sent_at(event.audio_start_ms))
             self._overlap.announced()
             self._core.turn_state = "user_speaking"
+
+    def _sent_at(self, model_ms: int) -> int:
+        """Where in the client's audio (ms) is what the model heard there on its own clock."""
+        return max(0, round(model_ms - (self._turn.given_ms - self.heard_ms)))
 
     def speech_goes_on(self, event: UserSpeechProgress) -> None:
         """The user speaks over an answer: by now it may be known to be an interruption."""
@@ -200,7 +204,7 @@ class InputLane:
             self._interrupted_by(start)
 
     def _interrupted_by(self, start: UserSpeechStarted) -> None:
-        self._turn.announce(start)
+        self._turn.announce(self._sent_at(start.audio_start_ms))
         if self._output.interruptible:
             self._output.stop("turn_detected")
         self._core.turn_state = "user_speaking"
@@ -244,7 +248,7 @@ class InputLane:
     def _end_turn(self, audio_end_ms: int, transcript: str | None) -> CommittedTurn:
         """Begin a new turn; the one that the ear ended."""
         item_id = self._turn.item_id
-        self._turn.fall_silent(audio_end_ms)
+        self._turn.fall_silent(self._sent_at(audio_end_ms))
         return CommittedTurn(item_id=item_id, transcript=transcript, audio_ms=self._turn_over())
 
     def time_out(self) -> None:

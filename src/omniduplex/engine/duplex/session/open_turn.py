@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import msgspec
 
 from omniduplex.audio.pcm import byte_count, duration_ms
-from omniduplex.engine.duplex.model_events import UserSpeechStarted
 from omniduplex.engine.duplex.session.continuation import Continuation
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.protocol.duplex import SpeechStarted, SpeechStopped
@@ -59,6 +58,8 @@ class OpenTurn:
         self._core = core
         self._continuation = continuation
         self.heard = Heard()
+        self.given_ms = 0.0
+        """The model's clock: what was kept is given behind the silence that stood for it."""
 
     @property
     def item_id(self) -> str:
@@ -79,6 +80,7 @@ class OpenTurn:
     def give(self, given: Given) -> None:
         """Let the model hear what belongs to the turn, and silence for what does not."""
         model, fence, heard = self._core.model, self._core.fence, self.heard
+        self.given_ms += self.length_ms(given.silence + len(given.pcm))
         if given.silence:
             self._continuation.fed()
             heard.ignored_ms += self.length_ms(given.silence)
@@ -96,10 +98,10 @@ class OpenTurn:
         for pcm in _pieces(given.pcm):
             self._core.run(model.plan_append(fence, pcm, force_listen=given.force_listen))
 
-    def announce(self, start: UserSpeechStarted) -> None:
+    def announce(self, audio_start_ms: int) -> None:
         """Tell the client that the user speaks."""
         self.heard.started = True
-        self._core.emit(SpeechStarted(audio_start_ms=start.audio_start_ms, item_id=self.item_id))
+        self._core.emit(SpeechStarted(audio_start_ms=audio_start_ms, item_id=self.item_id))
 
     def fall_silent(self, audio_end_ms: int) -> None:
         """Tell the client that the user speaks no more, if it was told of it."""
