@@ -33,6 +33,8 @@ def read_wav_file(file: IO[bytes]) -> tuple[bytes, int]:
         with wave.open(file, "rb") as reader:
             width, channels = reader.getsampwidth(), reader.getnchannels()
             rate, data = reader.getframerate(), reader.readframes(reader.getnframes())
+    except EOFError:  # it says nothing of its own
+        raise EOFError("it ends within its header") from None
     except RuntimeError as error:  # how `wave` meets a chunk that lies about its size
         raise wave.Error("the sizes of its chunks contradict each other") from error
     if width > MAX_SAMPLE_BYTES:

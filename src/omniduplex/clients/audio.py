@@ -90,7 +90,8 @@ def read_pcm16_wav(path: Path, sample_rate_hz: int = 16000) -> bytes:
             found = (reader.getframerate(), reader.getnchannels(), reader.getsampwidth())
             data = reader.readframes(reader.getnframes())
     except (wave.Error, EOFError) as error:
-        raise ValueError(f"{path} is not a PCM WAV file: {error}") from None
+        reason = str(error) or "it ends within its header"
+        raise ValueError(f"{path} is not a PCM WAV file: {reason}") from None
     if found != (sample_rate_hz, 1, PCM16_BYTES):
         rate_hz, channels, width = found
         raise ValueError(

@@ -17,7 +17,7 @@ from omniduplex.clients.clock import Clock
 from omniduplex.clients.errors import DuplexConnectionError
 from omniduplex.clients.recording import CloseFrame, Conversation, Entry, Header
 from omniduplex.clients.replay_progress import Progress, chosen_id, message_type
-from omniduplex.clients.websocket_transport import MAX_MESSAGE_BYTES
+from omniduplex.clients.websocket_transport import MAX_MESSAGE_BYTES, why_not
 
 # RFC 6455, section 7.4.1: codes that tell of a connection's end and are never sent.
 _UNSENDABLE = frozenset({1005, 1006, 1015})
@@ -248,7 +248,7 @@ async def replay(
     try:
         socket = await (connect or _connect)(target, headers)
     except (OSError, InvalidHandshake, InvalidURI) as error:
-        raise DuplexConnectionError(f"cannot connect to {target}: {error}") from error
+        raise DuplexConnectionError(f"cannot connect to {target}: {why_not(error)}") from error
     return await Replay(recorded, socket, clock, speed=speed, wait_s=wait_s).run()
 
 

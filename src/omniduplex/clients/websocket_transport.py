@@ -56,7 +56,7 @@ class WebSocketTransport(Transport):
         try:
             self._socket = await self._connect(self._url)
         except (OSError, InvalidHandshake, InvalidURI) as error:
-            reason = f"cannot connect to {_without_query(self._url)}: {_told(error)}"
+            reason = f"cannot connect to {_without_query(self._url)}: {why_not(error)}"
             raise DuplexConnectionError(reason) from error
 
     async def send(self, command: Message) -> None:
@@ -126,8 +126,8 @@ def _without_query(url: str) -> str:
     return urlsplit(url)._replace(query="").geturl()
 
 
-def _told(error: OSError | InvalidHandshake | InvalidURI) -> str:
-    """What went wrong, and what its user can do about it."""
+def why_not(error: OSError | InvalidHandshake | InvalidURI) -> str:
+    """What went wrong with a connection, and what its user can do about it."""
     if isinstance(error, InvalidURI):
         return "a URL of a server begins with ws:// or wss://, as in ws://127.0.0.1:8000"
     if isinstance(error, InvalidStatus):

@@ -134,6 +134,20 @@ def test_the_command_tells_what_went_otherwise(
     assert (code, output.split()[-3:]) == (0, ["went", "as", "recorded"])
 
 
+@pytest.mark.e2e
+def test_a_server_that_wants_its_key_says_so(
+    serve_app: ServeApp, omni: FakeOmni, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.jsonl"
+    file.write_text(header_line())
+    url = serve_app(create_app(omni, api_key="sk-key")).replace("http", "ws", 1)
+
+    code, output = run(str(file), "--url", url, "--api-key", "sk-another")
+
+    assert code == 2
+    assert "HTTP 401: it wants its API key" in output
+
+
 def header_line() -> str:
     return json.dumps(
         {

@@ -61,6 +61,18 @@ def test_a_file_that_is_no_recording_fails_in_one_line(
     assert line.endswith("is not a WAV of integer PCM: file does not start with RIFF id")
 
 
+@pytest.mark.parametrize("content", [b"", b"RIFF"])
+def test_a_file_that_is_cut_short_is_told_to_be(
+    content: bytes, runner: CliRunner, app: typer.Typer, tmp_path: Path
+) -> None:
+    (tmp_path / "a.wav").write_bytes(content)
+
+    result = runner.invoke(app, [str(tmp_path / "a.wav"), "--out", str(tmp_path)])
+
+    assert result.exit_code == 1
+    assert result.stderr.endswith("is not a WAV of integer PCM: it ends within its header\n")
+
+
 def test_an_empty_recording_fails(runner: CliRunner, app: typer.Typer, tmp_path: Path) -> None:
     write_wav(tmp_path / "a.wav", b"", 16000)
 
