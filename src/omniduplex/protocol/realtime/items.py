@@ -24,7 +24,7 @@ class ContentPart(msgspec.Struct, frozen=True, kw_only=True):
     """One part of an item: absent keys stay absent on the wire, never null.
 
     `transcript` of an `input_audio` part is the one exception: the key is always there and is
-    null until the words are known (interop MUST 19).
+    null until the words are known.
     """
 
     type: str
