@@ -115,8 +115,8 @@ def test_a_cancelled_open_leaves_no_session_whenever_it_was_cancelled() -> None:
             for _ in range(turns):
                 await asyncio.sleep(0)
             opening.cancel()
-            await asyncio.gather(opening, return_exceptions=True)
-            if not opening.cancelled():
+            (refused,) = await asyncio.gather(opening, return_exceptions=True)
+            if refused is None:
                 await door.engine.close_session(link.session_id, "came too soon")
         while await door.engine.active_sessions():
             pass  # the word that the last opens were given up is still on its way
