@@ -16,6 +16,7 @@ from omniduplex.protocol.duplex import (
     ListenDecision,
     ResponseDone,
     RetrieveItem,
+    SpeechStarted,
 )
 
 UNIT = quiet(1000)
@@ -231,3 +232,12 @@ def test_a_model_with_a_clock_of_its_own_gets_no_silence(config: DuplexSessionCo
     driver = answering(SessionDriver(config))
     driver.passes(100_000)
     assert units(driver) == 0
+
+
+def test_silence_of_its_own_moves_no_time_that_its_ear_tells(clocked: Clocked) -> None:
+    driver = answering(clocked(LISTENING))
+    driver.passes(2000)
+    assert units(driver) == 2
+    driver.append(500)
+    driver.user_speaks(2100)
+    assert driver.last(SpeechStarted).audio_start_ms == 100

@@ -23,6 +23,8 @@ class Continuation:
         self._last_at = core.opened_at
         self._units = 0
         self._ended = False
+        self.fed_ms = 0.0
+        """How much silence of its own the model got."""
 
     @property
     def _limit(self) -> int:
@@ -62,6 +64,7 @@ class Continuation:
         self._last_at = core.now if late else due_at
         self._units += 1
         unit = bytes(byte_count(core.capabilities.chunk_period_ms, core.plugin.input_rate_hz))
+        self.fed_ms += core.capabilities.chunk_period_ms
         last = self.exhausted and core.config.auto_response
         core.run(core.model.plan_append(core.fence, unit, force_listen=last))
 

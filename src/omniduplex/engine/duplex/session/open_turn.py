@@ -58,8 +58,15 @@ class OpenTurn:
         self._core = core
         self._continuation = continuation
         self.heard = Heard()
-        self.given_ms = 0.0
-        """The model's clock: what was kept is given behind the silence that stood for it."""
+        self._given_ms = 0.0
+
+    @property
+    def given_ms(self) -> float:
+        """The model's clock, ahead of its client's by every silence that was not the client's.
+
+        What was kept is given behind the silence that stood for it.
+        """
+        return self._given_ms + self._continuation.fed_ms
 
     @property
     def item_id(self) -> str:
@@ -80,7 +87,7 @@ class OpenTurn:
     def give(self, given: Given) -> None:
         """Let the model hear what belongs to the turn, and silence for what does not."""
         model, fence, heard = self._core.model, self._core.fence, self.heard
-        self.given_ms += self.length_ms(given.silence + len(given.pcm))
+        self._given_ms += self.length_ms(given.silence + len(given.pcm))
         if given.silence:
             self._continuation.fed()
             heard.ignored_ms += self.length_ms(given.silence)
