@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from tests.e2e.server import Server, serve
+from websockets.sync.server import ServerConnection
+from websockets.sync.server import serve as websocket_server
 
 from omniduplex.clients import read_pcm16_wav, write_pcm16_wav
 
@@ -215,6 +218,23 @@ def test_a_raw_websocket_is_enough(tmp_path: Path, server: Server) -> None:
     told = succeed("raw_websocket.py", server.url, ECHO, question, tmp_path / "answer.wav")
     assert told == "You said tone 660 Hz 1.0 s\n"
     assert seconds_of(tmp_path / "answer.wav") == pytest.approx(1.0, abs=0.1)
+
+
+def test_the_raw_client_says_why_it_was_turned_away(tmp_path: Path) -> None:
+    def turn_away(socket: ServerConnection) -> None:
+        socket.send('{"type": "error", "error": {"message": "all slots are taken"}}')
+        socket.close(1008)
+
+    question = tone(tmp_path / "question.wav", 660, 10.0, 24_000)
+    with websocket_server(turn_away, "127.0.0.1", 0) as server:
+        serving = Thread(target=server.serve_forever)
+        serving.start()
+        url = f"ws://127.0.0.1:{server.socket.getsockname()[1]}"
+        done = run("raw_websocket.py", url, ECHO, question, tmp_path / "answer.wav")
+        server.shutdown()
+        serving.join()
+
+    assert (done.returncode, done.stderr) == (1, "all slots are taken\n")
 
 
 def test_the_raw_client_is_short_and_needs_only_websockets() -> None:
