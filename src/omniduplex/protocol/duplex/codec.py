@@ -316,7 +316,8 @@ def _fields(wire_type: str, message: dict[str, Any]) -> tuple[dict[str, Any], di
         if name not in fields and message.get(alias) is not None:
             fields[name] = loosened(message[alias], kinds[name])
             spelt[name] = alias
-    if fields.get("video_frames"):  # pictures may come without sound
+    # Pictures may come without sound.
+    if wire_type == "input_audio_buffer.append" and fields.get("video_frames"):
         fields.setdefault("audio", "")
     return fields | {"type": wire_type}, spelt
 

@@ -25,19 +25,23 @@ from omniduplex.engine.duplex.contracts import DuplexFence, StageWork, Submit
 from omniduplex.engine.duplex.model_events import UserAudioWaits
 from omniduplex.engine.duplex.session.core import INLINE_BYTES
 from omniduplex.protocol.duplex import (
+    AckPlayback,
     AppendAudio,
     BargeIn,
     CancelInput,
+    CancelResponse,
     ClearInput,
     Commit,
     ContentPart,
     CreateItem,
+    CreateResponse,
     ErrorEvent,
     Heartbeat,
     HeartbeatAck,
     InputCleared,
     InputCommitted,
     ItemInput,
+    ResponseDone,
 )
 from omniduplex.stages.messages import StageInput
 
@@ -272,6 +276,19 @@ def test_a_session_with_many_inputs_in_its_stages_is_told_to_wait(session: Sessi
         backlog.taken(2)
     session.append(pcm=PIECE, event_id="again")
     assert "again" not in refused(session)
+
+
+def test_an_answer_can_be_stopped_however_much_waits(session: SessionDriver) -> None:
+    session.says("Hi")
+    session.send(CreateResponse())
+    session.model_audio(200, "Well")
+    for _ in range(MAX_QUEUE):
+        session.pending.backlog.given(2, MAX_QUEUE)
+    session.send(AckPlayback(played_ms=100))
+    session.send(CancelResponse())
+
+    assert refused(session) == []
+    assert session.last(ResponseDone).response.status == "cancelled"
 
 
 def test_commands_that_wait_for_a_conversion_are_bounded_too(session: SessionDriver) -> None:

@@ -21,6 +21,9 @@ from omniduplex.engine.duplex.session.loudspeaker import Loudspeaker
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackLedger
 from omniduplex.engine.turn_plugin import TurnPlugin
 from omniduplex.protocol.duplex import (
+    AckPlayback,
+    CancelResponse,
+    ClearOutputAudio,
     CloseSession,
     DuplexCapabilities,
     DuplexError,
@@ -39,7 +42,8 @@ from omniduplex.protocol.duplex import (
 INLINE_BYTES = 64 * 1024
 """Audio up to this size is converted on the loop: 1.3 s at 24 kHz, under half a millisecond."""
 
-UNHINDERED = (CloseSession, Heartbeat)
+UNHINDERED = (AckPlayback, CancelResponse, ClearOutputAudio, CloseSession, Heartbeat)
+"""What asks nothing of a stage, or only to stop, and that no more often than there are answers."""
 
 NewId = Callable[[str], str]
 """Makes an id that was never used, from a prefix such as `item`."""
