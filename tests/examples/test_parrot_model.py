@@ -11,6 +11,7 @@ import pytest
 from tests.entrypoints.turn.sounds import tone
 
 from omniduplex.config.loader import load_pipeline
+from omniduplex.entrypoints.cli.serve import why_not_stock_clients
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.protocol.duplex import (
     AudioDelta,
@@ -67,6 +68,12 @@ def test_it_finds_no_turns_and_says_so(parrot: DuplexOmni) -> None:
         "unsupported_turn_detection",
         "turn_detection",
     )
+
+
+def test_the_start_promises_it_to_no_stock_client(parrot: DuplexOmni) -> None:
+    assert why_not_stock_clients(parrot) == "a parrot waits until you commit"
+    with DuplexOmni("omniduplex/echo") as echo:
+        assert why_not_stock_clients(echo) is None
 
 
 def test_it_has_80_lines_behind_its_imports() -> None:

@@ -59,6 +59,14 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
         """The deployment's limits on sessions."""
         return self.pipeline.duplex_session
 
+    def check_config(self, config: DuplexSessionConfig) -> None:
+        """Ask the model whether it would take such a session; opens none.
+
+        Raises:
+            DuplexError: what the model refuses.
+        """
+        self._engine.plugin.validate_config(config)
+
     @property
     def sessions(self) -> tuple[DuplexSessionHandle, ...]:
         """Handles that are in use and not closed, in the order in which they were opened."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from starlette.applications import Starlette
 
-    from omniduplex.config.pipeline import PipelineConfig, SessionMode
+    from omniduplex.config.pipeline import PipelineConfig
     from omniduplex.entrypoints.async_omni import AsyncOmni
     from omniduplex.entrypoints.duplex.recorder import ConversationRecorder
     from omniduplex.entrypoints.duplex_omni import DuplexOmni
@@ -165,7 +165,7 @@ def serve(
                 TalkServer(
                     server_config(app, certificate),
                     app,
-                    lambda: _say_where(console, name, url, omni.pipeline.session_mode),
+                    lambda: _say_where(console, name, url, omni),
                     drain_timeout_s=drain_timeout,
                 ).run(sockets=[listener])
         finally:
@@ -278,16 +278,33 @@ def base_url(host: str, port: int, *, scheme: str = "http") -> str:
     return f"{scheme}://[{name}]:{port}" if ":" in name else f"{scheme}://{name}:{port}"
 
 
-def _say_where(console: Console, model: str, url: str, mode: SessionMode) -> None:
+def _say_where(console: Console, model: str, url: str, omni: AsyncOmni | DuplexOmni) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
-    if mode == "duplex":
+    if omni.pipeline.session_mode == "duplex":
         table.add_row("browser", f"[bold]{url}/")
         table.add_row("websocket", f"{url.replace('http', 'ws', 1)}/v1/realtime  (?duplex=1)")
-    table.add_row("openai clients", f'base_url="{url}/v1", model="{model}"')
+    refusal = why_not_stock_clients(omni)
+    told = f"refused: {refusal}" if refusal else f'base_url="{url}/v1", model="{model}"'
+    table.add_row("openai clients", escape(told))
     console.print(f"[bold]{model}[/] is listening. Ctrl+C ends it.")
     console.print(table, highlight=False, soft_wrap=True)
+
+
+def why_not_stock_clients(omni: AsyncOmni | DuplexOmni) -> str | None:
+    """Why a model refuses what stock clients open, the API's default session; None: it does not."""
+    from omniduplex.entrypoints.duplex_omni import DuplexOmni
+    from omniduplex.protocol.duplex import Dialect, DuplexError, default_config
+
+    if not isinstance(omni, DuplexOmni):
+        return None
+    try:
+        omni.check_config(default_config(omni.pipeline.model, Dialect.OPENAI))
+    except DuplexError as error:
+        return str(error)
+    return None
 
 
 def _fail(console: Console, message: str) -> NoReturn:
