@@ -123,6 +123,8 @@ class ScriptedServer:
         """Where the last connection came to."""
         self.session: Event = {}
         """What is told of the next session besides its id and its model."""
+        self.refusal: tuple[Event, ...] | None = None
+        """Errors that sessions are refused with; None opens them."""
         self.app = Starlette(
             routes=(
                 *talk_page_routes(),
@@ -224,6 +226,11 @@ class ScriptedServer:
         with self._arrived:
             self._received.append(event)
             self._arrived.notify_all()
+        if event["type"] == "session.update" and self.refusal is not None:
+            for error in self.refusal:
+                await socket.send_json({"type": "error", "error": error})
+            await socket.close(1008)
+            return False
         if event["type"] == "session.update":
             session = {"id": "duplex-1", "model": "scripted/model", **self.session}
             await socket.send_json({"type": "session.created", "session": session})

@@ -301,6 +301,36 @@ def test_a_lost_connection_is_told(talking: Page, server: ScriptedServer) -> Non
     expect(talking.get_by_role("status")).to_have_text("Ready")
 
 
+FULL = {"code": "resource_exhausted", "message": "All places are taken."}
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ((FULL,), "All places are taken."),
+        ((), "No connection; does the server want a key? (1008)."),
+    ],
+    ids=["with a reason", "without"],
+)
+def test_a_refused_session_is_told_once(
+    page: Page, server: ScriptedServer, said: tuple[Event, ...], told: str
+) -> None:
+    # Toasts would go by themselves after 10 s, however slowly they are looked at here.
+    page.evaluate("window.setTimeout = () => 0")
+    server.refusal = said
+    # While it connects, its name is another.
+    start = page.get_by_role("button", name="Start", exact=True)
+    start.click()
+    toasts = page.get_by_role("alert").locator("p")
+    expect(toasts.first).to_be_visible()
+    expect(start).to_be_enabled()
+
+    assert toasts.all_text_contents() == [told]
+    server.refusal = None
+    start.click()
+    expect(page.get_by_role("status")).to_have_text("Listening")
+
+
 def test_without_a_microphone_one_can_type(
     browser: Browser, served: tuple[ScriptedServer, str]
 ) -> None:

@@ -27,6 +27,8 @@ class App {
   #playback = null;
   #muted = false;
   #appendedMs = 0;
+  /** Whether the server has said why it does not open the session. */
+  #refused = false;
   /** What speech over an answer does in this session; null without one. */
   overlapPolicy = null;
 
@@ -59,6 +61,7 @@ class App {
     this.#conversation.connecting();
     this.#transcript.clear();
     this.#appendedMs = 0;
+    this.#refused = false;
     try {
       await this.#openDevices();
       this.#mute(false);
@@ -90,10 +93,10 @@ class App {
   }
 
   #onClose(code, reason) {
+    const opened = this.state !== "connecting";
     if (code === GOING_AWAY) {
       this.#view.showError("stopped", "The server was stopped.");
-    } else if (code !== 1000) {
-      const opened = this.state !== "connecting";
+    } else if (code !== 1000 && (opened || !this.#refused)) {
       const hint = opened ? "The connection ended" : "No connection; does the server want a key?";
       this.#view.showError("connection_closed", `${hint} (${code}${reason && `: ${reason}`}).`);
     }
@@ -220,6 +223,7 @@ class App {
       this.#view.showError("session.expiring", `${why}: ${Math.round(leftMs / 1000)} s left.`);
     },
     error: ({ error, code }) => {
+      this.#refused ||= this.state === "connecting";
       this.#view.showError(error.code ?? code ?? "error", error.message ?? error);
       this.#conversation.unanswered();
     },
