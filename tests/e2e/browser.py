@@ -123,8 +123,12 @@ class ScriptedServer:
         """Where the last connection came to."""
         self.session: Event = {}
         """What is told of the next session besides its id and its model."""
+        self.created: Event = {}
+        """What the next `session.created` has besides its session."""
         self.refusal: tuple[Event, ...] | None = None
         """Errors that sessions are refused with; None opens them."""
+        self.cuts = False
+        """Whether the connection breaks at the next event, without a close frame."""
         self.app = Starlette(
             routes=(
                 *talk_page_routes(),
@@ -226,6 +230,9 @@ class ScriptedServer:
         with self._arrived:
             self._received.append(event)
             self._arrived.notify_all()
+        if self.cuts:
+            self.cuts = False
+            return False
         if event["type"] == "session.update" and self.refusal is not None:
             for error in self.refusal:
                 await socket.send_json({"type": "error", "error": error})
@@ -233,7 +240,8 @@ class ScriptedServer:
             return False
         if event["type"] == "session.update":
             session = {"id": "duplex-1", "model": "scripted/model", **self.session}
-            await socket.send_json({"type": "session.created", "session": session})
+            created = {"type": "session.created", "session": session, **self.created}
+            await socket.send_json(created)
         if event["type"] == "session.close":
             await socket.send_json({"type": "session.closed", "reason": "client_close"})
             await socket.close(1000, "client_close")

@@ -67,6 +67,10 @@ class App {
       this.#mute(false);
       this.#session = new Session(this.#view.settings, {
         onEvent: (event) => this.#handlers[event.type]?.(event),
+        onCut: () => {
+          this.#conversation.cut();
+          this.#view.showMicrophone(0);
+        },
         onClose: (code, reason) => this.#onClose(code, reason),
       });
       this.#timeline.start();
@@ -147,7 +151,7 @@ class App {
   }
 
   #onChunk({ pcm, level }) {
-    if (this.state === "off" || this.state === "connecting") return;
+    if (["off", "connecting", "reconnecting"].includes(this.state)) return;
     this.#session.append(pcm);
     this.#timeline.addUser(level, this.#appendedMs);
     this.#appendedMs += CHUNK_MS;
@@ -176,6 +180,10 @@ class App {
   #handlers = {
     "session.created": ({ session }) => {
       this.#view.showModel(session.model);
+      this.#onSession(session);
+      this.#conversation.opened();
+    },
+    "session.resumed": ({ session }) => {
       this.#onSession(session);
       this.#conversation.opened();
     },

@@ -4,7 +4,8 @@
 const INTERRUPTED_MS = 1_500;
 
 /**
- * @typedef {"off" | "connecting" | "listening" | "thinking" | "speaking" | "interrupted"} State
+ * @typedef {"off" | "connecting" | "reconnecting" | "listening" | "thinking" | "speaking"
+ *   | "interrupted"} State
  *
  * @typedef {object} Latency from the end of the question to the first sample of the answer
  * @property {number} ms
@@ -46,6 +47,11 @@ export class Conversation {
 
   opened() {
     this.#update(() => (this.#connection = "open"));
+  }
+
+  /** The connection broke; the session waits for the next one. */
+  cut() {
+    this.#update(() => (this.#connection = "reconnecting"));
   }
 
   /** The session is over; the last latency stays to be read. */

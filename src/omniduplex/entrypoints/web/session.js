@@ -27,8 +27,7 @@ export class Session {
    * @param {import("./connection.js").ConnectionListener} listener
    */
   constructor(settings, listener) {
-    this.#connection = new Connection(settings.apiKey, listener);
-    this.#connection.open(config(settings));
+    this.#connection = new Connection(settings.apiKey, config(settings), listener);
   }
 
   /** @param {ArrayBuffer} pcm */

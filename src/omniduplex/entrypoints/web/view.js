@@ -3,6 +3,7 @@
 const TEXTS = {
   off: ["Ready", "Start, talk, and talk over the answer whenever you like."],
   connecting: ["Connecting", "Waiting for the server and the microphone."],
+  reconnecting: ["Reconnecting", "The connection broke; what came is played on."],
   listening: ["Listening", "Say something."],
   thinking: ["Thinking", "The answer is on its way."],
   speaking: ["Speaking", "Talk over it to interrupt, or press Escape."],
