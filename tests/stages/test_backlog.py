@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.stages.support import Listener, stage
-from tests.stages.worker_models import EchoModel, GatedModel
+from tests.stages.worker_models import EchoModel, OnceGatedModel
 
 from omniduplex.stages.backlog import Backlog
 from omniduplex.stages.errors import StageOverloaded
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_each_backlog_has_a_queue_of_its_own(listener: Listener, fifo: Path) -> None:
     options = {"go": str(fifo)}
-    config = stage(GatedModel, worker="thread", max_queue=2, hang_timeout_s=0, options=options)
+    config = stage(OnceGatedModel, worker="thread", max_queue=2, hang_timeout_s=0, options=options)
     client = create_client(config)
     await client.start(listener.on_output, listener.on_dead)
     client.submit(StageInput("busy"))
@@ -35,7 +35,8 @@ async def test_each_backlog_has_a_queue_of_its_own(listener: Listener, fifo: Pat
     assert (flooder.inputs, flooder.pcm_bytes, flooder.most) == (2, 200, 2)
     assert (neighbour.inputs, neighbour.pcm_bytes) == (1, 10)
 
-    stopped = client.stop()
+    stopped = asyncio.ensure_future(client.stop())
+    await asyncio.sleep(0)  # it is told so before the worker may go on and take what waits
     await asyncio.to_thread(fifo.write_text, "go")
     await stopped
     assert (flooder.inputs, flooder.pcm_bytes) == (0, 0)

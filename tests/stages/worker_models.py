@@ -100,6 +100,20 @@ class GatedModel(EchoModel):
         super().step(batch)
 
 
+class OnceGatedModel(GatedModel):
+    """Waits for `go` in its first step alone."""
+
+    def load(self) -> None:
+        self._has_waited = False
+
+    def step(self, batch: Sequence[StageMessage]) -> None:
+        if self._has_waited:
+            EchoModel.step(self, batch)
+        else:
+            self._has_waited = True
+            super().step(batch)
+
+
 class HangingModel(EchoModel):
     """Never comes back from a step, nor from `close`, and does not obey SIGTERM."""
 
