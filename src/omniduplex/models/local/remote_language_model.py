@@ -88,7 +88,7 @@ class RemoteModel(LanguageModel):
         except (httpx2.SSEError, msgspec.DecodeError) as error:
             raise LanguageModelError("bad_response", f"{self._url}: {error}") from error
         except httpx2.HTTPError as error:
-            message = f"{self._url}: {error or type(error).__name__}"
+            message = f"{self._url}: {str(error) or type(error).__name__}"
             raise LanguageModelError("connection_failed", message) from error
 
     def close(self) -> None:
