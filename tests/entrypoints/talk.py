@@ -20,6 +20,9 @@ class Talk:
 
     def __init__(self, base: str, path: str, **options: Any) -> None:
         url = base.replace("http", "ws", 1) + path
+        # A queue that is full hides the server's close frame: a test that leaves events unread
+        # would wait for it in vain.
+        options = {"max_queue": None, **options}
         self._connecting = connect(
             url,
             compression=None,
