@@ -16,7 +16,6 @@ from tests.e2e.browser import (
     Event,
     ScriptedServer,
     chromium,
-    scripted_server,
     silence,
     talk_page,
     voice,
@@ -33,24 +32,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     wav = write_microphone(folder / "voice.wav", silence(0.3), voice(1.0), silence(0.7))
     with chromium(wav) as browser:
         yield browser
-
-
-@pytest.fixture
-def served() -> Iterator[tuple[ScriptedServer, str]]:
-    with scripted_server() as served:
-        yield served
-
-
-@pytest.fixture
-def server(served: tuple[ScriptedServer, str]) -> ScriptedServer:
-    return served[0]
-
-
-@pytest.fixture
-def page(browser: Browser, served: tuple[ScriptedServer, str]) -> Iterator[Page]:
-    """The page before it is started."""
-    with talk_page(browser, served[1]) as page:
-        yield page
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,12 +9,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.e2e.browser import (
     LONG_S,
     ScriptedServer,
-    chromium,
-    scripted_server,
     serving,
-    silence,
     talk_page,
-    write_microphone,
 )
 
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
@@ -31,30 +26,6 @@ POLICIES: dict[str, dict[str, Any]] = {
     "adaptive": {"turn_detection": SERVER_VAD, "overlap_policy": "adaptive"},
     "listen_only": {"turn_detection": UNINTERRUPTED, "overlap_policy": "listen_only"},
 }
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    wav = tmp_path_factory.mktemp("microphone") / "silence.wav"
-    with chromium(write_microphone(wav, silence(1.0))) as browser:
-        yield browser
-
-
-@pytest.fixture
-def served() -> Iterator[tuple[ScriptedServer, str]]:
-    with scripted_server() as served:
-        yield served
-
-
-@pytest.fixture
-def server(served: tuple[ScriptedServer, str]) -> ScriptedServer:
-    return served[0]
-
-
-@pytest.fixture
-def page(browser: Browser, served: tuple[ScriptedServer, str]) -> Iterator[Page]:
-    with talk_page(browser, served[1]) as page:
-        yield page
 
 
 def start(page: Page) -> None:

@@ -8,11 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.e2e.browser import (
     ScriptedServer,
-    chromium,
     scripted_server,
-    silence,
     talk_page,
-    write_microphone,
 )
 
 pytestmark = [pytest.mark.browser, pytest.mark.e2e, pytest.mark.timeout(180)]
@@ -27,23 +24,11 @@ window.setTimeout = (act, ms) => {
 """
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    wav = tmp_path_factory.mktemp("microphone") / "silence.wav"
-    with chromium(write_microphone(wav, silence(1.0))) as browser:
-        yield browser
-
-
 @pytest.fixture
 def served() -> Iterator[tuple[ScriptedServer, str]]:
     with scripted_server() as served:
         served[0].created = {"resume_token": "first", "server_event_seq": 7}
         yield served
-
-
-@pytest.fixture
-def server(served: tuple[ScriptedServer, str]) -> ScriptedServer:
-    return served[0]
 
 
 @pytest.fixture
