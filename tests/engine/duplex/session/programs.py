@@ -1,4 +1,4 @@
-"""How many programs a state machine of the session tries, and how."""
+"""What programs of the session's state machines share: how many, for whom, and how they end."""
 
 import os
 
@@ -6,12 +6,21 @@ import msgspec
 from hypothesis import HealthCheck, Phase, settings
 from tests.engine.duplex.session.driver import LISTENING
 
-from omniduplex.protocol.duplex import Dialect, TurnDetection
+from omniduplex.engine.duplex.session.inputs import CloseRequest, OutputOverflow, StageLost
+from omniduplex.protocol.duplex import CloseSession, Dialect, TurnDetection
 
 PHONE = msgspec.structs.replace(
     LISTENING, dialect=Dialect.OPENAI, turn_detection=TurnDetection(idle_timeout_ms=600)
 )
 """A stock client that is asked whether it is still there."""
+
+ENDS = (
+    CloseSession(),
+    CloseRequest(reason="idle_ttl_expired", expired=True),
+    StageLost(0, "died"),
+    OutputOverflow(),
+)
+"""What a session ends by: its client, its idleness, its model, its reader."""
 
 
 def programs(*, desk: int, ci: int) -> settings:

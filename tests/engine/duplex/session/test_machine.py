@@ -22,15 +22,13 @@ from tests.engine.duplex.session.driver import (
     loud,
     quiet,
 )
-from tests.engine.duplex.session.programs import PHONE, programs
+from tests.engine.duplex.session.programs import ENDS, PHONE, programs
 from tests.engine.duplex.session.prompt_truth import PromptTruth
 from tests.engine.duplex.session.scripted_model import ClockedPlugin
 
 from omniduplex.engine.duplex.session.inputs import (
     AnswersGivenUp,
     CloseRequest,
-    OutputOverflow,
-    StageLost,
 )
 from omniduplex.protocol.duplex import (
     AckPlayback,
@@ -39,7 +37,6 @@ from omniduplex.protocol.duplex import (
     CancelResponse,
     ClearInput,
     ClearOutputAudio,
-    CloseSession,
     ContentPart,
     CreateItem,
     CreateResponse,
@@ -263,14 +260,7 @@ class SessionMachine(RuleBasedStateMachine):
     # -- the end ----------------------------------------------------------------------------
 
     @rule(
-        end=st.sampled_from(
-            [
-                CloseSession(),
-                CloseRequest(reason="idle_ttl_expired", expired=True),
-                StageLost(0, "died"),
-                OutputOverflow(),
-            ]
-        ),
+        end=st.sampled_from(ENDS),
         luck=st.integers(0, 9),
     )
     def ends(self, end: CloseRequest, luck: int) -> None:

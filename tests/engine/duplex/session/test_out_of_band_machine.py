@@ -27,10 +27,10 @@ from tests.engine.duplex.session.driver import (
     loud,
     quiet,
 )
-from tests.engine.duplex.session.programs import PHONE, programs
+from tests.engine.duplex.session.programs import ENDS, PHONE, programs
 from tests.engine.duplex.session.scripted_turns import ScriptedTurns
 
-from omniduplex.engine.duplex.session.inputs import CloseRequest, OutputOverflow, StageLost
+from omniduplex.engine.duplex.session.inputs import CloseRequest
 from omniduplex.engine.turns import TurnChunk, TurnFailure, TurnToolCall
 from omniduplex.protocol.duplex import (
     AckPlayback,
@@ -192,14 +192,7 @@ class TwinMachine(RuleBasedStateMachine):
                 self.both(lambda driver: driver.model_ends(end))
 
     @rule(
-        end=st.sampled_from(
-            [
-                CloseSession(),
-                CloseRequest(reason="idle_ttl_expired", expired=True),
-                StageLost(0, "died"),
-                OutputOverflow(),
-            ]
-        ),
+        end=st.sampled_from(ENDS),
         luck=st.integers(0, 19),
     )
     def ends(self, end: CloseRequest, luck: int) -> None:
