@@ -12,8 +12,9 @@ from tests.entrypoints.duplex.resuming import PATH, Credential, beat, leave, num
 from tests.entrypoints.fake_omni import MODEL, FakeOmni, FakeSession
 from tests.entrypoints.talk import TIMEOUT_S, Talk
 
-from omniduplex.entrypoints.duplex.serving import SEND_TIMEOUT_S, DuplexServing
+from omniduplex.entrypoints.duplex.serving import DuplexServing
 from omniduplex.entrypoints.openai.app import create_app
+from omniduplex.entrypoints.patience import SEND_TIMEOUT_S
 
 pytestmark = pytest.mark.e2e
 

@@ -20,12 +20,12 @@ from websockets.frames import CloseCode
 
 from omniduplex.entrypoints.duplex.serving import (
     SEE_OFF_TIMEOUT_S,
-    SEND_TIMEOUT_S,
     DuplexServing,
 )
 from omniduplex.entrypoints.duplex.websocket import GOODBYE_TIMEOUT_S
 from omniduplex.entrypoints.openai.app import create_app
 from omniduplex.entrypoints.openai.server import MAX_FRAME_BYTES, TalkProtocol, bind
+from omniduplex.entrypoints.patience import SEND_TIMEOUT_S
 
 pytestmark = pytest.mark.e2e
 

@@ -18,6 +18,7 @@ from omniduplex.protocol.duplex import (
 )
 
 REALTIME_PATH, DUPLEX_PATH = "/v1/realtime", "/v1/duplex"
+SUBPROTOCOL = "realtime"
 # Wire contract, transport: which query values mean what.
 _DUPLEX_ON = frozenset({"1", "true", "on"})
 _AUTOSTART_OFF = frozenset({"0", "false", "no", "off"})

@@ -18,6 +18,7 @@ from omniduplex.entrypoints.duplex.connection import DuplexConnection
 from omniduplex.entrypoints.duplex.credential import RandomBytes
 from omniduplex.entrypoints.duplex.event_log import render_alone
 from omniduplex.entrypoints.duplex.handshake import (
+    SUBPROTOCOL,
     Handshake,
     first_command,
     opening_config,
@@ -34,6 +35,7 @@ from omniduplex.entrypoints.duplex.websocket import (
     ClientSocket,
     Farewell,
 )
+from omniduplex.entrypoints.patience import SEND_TIMEOUT_S
 from omniduplex.protocol.duplex import (
     Dialect,
     DuplexCommand,
@@ -45,15 +47,12 @@ from omniduplex.protocol.duplex import (
     error_event,
 )
 
-SUBPROTOCOL = "realtime"
 # Wire contract, transport: how long a client may take for its first event.
 CONFIG_TIMEOUT_S = 10.0
 # Accepted sockets that may be without their first event: each costs some 60 kB.
 MAX_WAITING = 1024
 # How long an open waits for the slot of a client that has just left.
 DEPARTURE_TIMEOUT_S = 5.0
-# A client that reads nothing for this long while we write is gone.
-SEND_TIMEOUT_S = 30.0
 # How long the connections of a stopped server get for their last frames.
 SEE_OFF_TIMEOUT_S = 5.0
 JOURNAL_GAP = "journal_gap"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from omniduplex.entrypoints.duplex.serving import SEND_TIMEOUT_S
 from omniduplex.entrypoints.openai.arrivals import ArrivingProtocol
+from omniduplex.entrypoints.patience import SEND_TIMEOUT_S
 
 
 class DepartingProtocol(ArrivingProtocol):

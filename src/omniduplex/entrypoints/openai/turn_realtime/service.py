@@ -15,10 +15,10 @@ from omniduplex.entrypoints.async_omni import AsyncOmniBase
 from omniduplex.entrypoints.duplex.handshake import (
     DUPLEX_PATH,
     REALTIME_PATH,
+    SUBPROTOCOL,
     asks_for_beta,
     asks_for_duplex,
 )
-from omniduplex.entrypoints.duplex.serving import SEND_TIMEOUT_S, SUBPROTOCOL
 from omniduplex.entrypoints.duplex.websocket import (
     INTERNAL_ERROR,
     NORMAL_CLOSURE,
@@ -29,6 +29,7 @@ from omniduplex.entrypoints.duplex.websocket import (
 from omniduplex.entrypoints.openai.turn_realtime.connection import TurnConnection
 from omniduplex.entrypoints.openai.turn_realtime.conversation import TurnConversation
 from omniduplex.entrypoints.openai.turn_serving import TurnServing
+from omniduplex.entrypoints.patience import SEND_TIMEOUT_S
 from omniduplex.protocol.duplex import (
     Dialect,
     DuplexError,
