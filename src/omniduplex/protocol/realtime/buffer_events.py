@@ -17,7 +17,10 @@ class SpeechStarted(
 class SpeechStopped(
     RealtimeEvent, frozen=True, kw_only=True, tag="input_audio_buffer.speech_stopped"
 ):
-    """The user stopped speaking; ms on the session's input clock."""
+    """The user stopped speaking; ms on the session's input clock.
+
+    Of speech that a commit ended, the duplex dialect has 0.
+    """
 
     audio_end_ms: int
     item_id: str

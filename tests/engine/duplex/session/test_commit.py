@@ -297,6 +297,32 @@ def test_a_client_may_end_a_turn_that_the_server_listens_to(driver: SessionDrive
 
 
 @pytest.mark.parametrize(
+    ("dialect", "extensions", "end_ms"),
+    [
+        (Dialect.DUPLEX, (), 0),
+        (Dialect.OPENAI, ("duplex",), 0),
+        (Dialect.OPENAI, (), 800),
+        (Dialect.BETA, (), 800),
+    ],
+)
+def test_a_commit_in_the_middle_of_speech_ends_it_where_its_dialect_says(
+    open_session: OpenSession, dialect: Dialect, extensions: tuple[str, ...], end_ms: int
+) -> None:
+    """Section 2, event 10; a stock client gets the time of the last sound that came."""
+    driver = open_session(
+        msgspec.structs.replace(LISTENING, dialect=dialect, extensions=extensions)
+    )
+    driver.append(500)
+    driver.user_speaks(at_ms=120)
+    driver.append(300)
+    driver.commit()
+
+    started, stopped = driver.last(SpeechStarted), driver.last(SpeechStopped)
+    assert (started.audio_start_ms, stopped.audio_end_ms) == (120, end_ms)
+    assert started.item_id == stopped.item_id == driver.last(InputCommitted).item_id
+
+
+@pytest.mark.parametrize(
     ("pcm", "verdict"), [(quiet(300), None), (loud(300), False)], ids=["silence", "client's word"]
 )
 def test_silence_is_committed_as_such_and_not_answered(

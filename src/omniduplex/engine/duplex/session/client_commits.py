@@ -37,14 +37,15 @@ class ClientCommits:
                 "input_audio_buffer.commit requires a non-empty input audio buffer.",
             )
 
-    def seal(self, command: Commit | InputCommit) -> None:
-        """Commit the open turn, which was checked."""
+    def seal(self, command: Commit | InputCommit, *, heard_ms: int) -> None:
+        """Commit the open turn, which was checked; all audio so far lasts `heard_ms`."""
         if command.is_speech is False:
             self._appends.forget()
         sealed = self._appends.seal(alone=self._turn.heard.buffered_ms <= 0)
         self._turn.give(Given(sealed.pcm, speech=True, words=sealed.words))
         item_id = self._turn.item_id
-        self._turn.fall_silent(0)
+        # The contract has 0 here (section 2, event 10), the OpenAI API where the speech ended.
+        self._turn.fall_silent(0 if self._core.config.knows_extensions else heard_ms)
         heard = self._turn.over()
         if command.is_speech is False or not heard.speech:
             self._seal_silence(item_id, heard, is_ack=sealed.is_ack)

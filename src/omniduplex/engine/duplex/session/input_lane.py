@@ -175,7 +175,7 @@ class InputLane:
         self._commits.check(command)
         self._overlap.forget()
         self._audio.turn_over()
-        self._commits.seal(command)
+        self._commits.seal(command, heard_ms=int(self.heard_ms))
 
     def _end_stream(self) -> None:
         """What the conversion still holds belongs to this turn."""
