@@ -17,6 +17,7 @@ from omniduplex.engine.duplex.session.overlap_policy import (
     words,
 )
 
+SPOKEN = ["stop", "paris", "tomorrow", "yeah", "right", "um", "and", "i", "a"]
 ADAPTIVE = OverlapView(
     policy="adaptive",
     supports_barge_in=True,
@@ -138,6 +139,20 @@ def test_a_word_or_two_in_a_short_sound_is_what_recognisers_make_of_a_hum(said: 
     assert adaptive(transcript=said, speech_ms=900, ended=True).action == "barge_in"
 
 
+@pytest.mark.parametrize("known", [{"transcript": "and"}, {"transcript": "gun", "tic": 0.9}])
+def test_what_would_be_no_turn_in_silence_interrupts_nothing_at_its_end(
+    known: dict[str, Any],
+) -> None:
+    assert adaptive(speech_ms=800, ended=True, **known) == Verdict("drop", "silence_or_noise")
+
+
+def test_an_acknowledgement_may_be_longer_than_what_interrupts() -> None:
+    """The first row that matches decides: 16 comes before 17."""
+    longer = {"short_ack_ms": 700, "barge_in_ms": 500}
+    assert adaptive(speech_ms=700, **longer) == Verdict("listen", "short_ack")
+    assert adaptive(speech_ms=701, **longer) == Verdict("barge_in", "long_overlap_speech")
+
+
 def test_sounds_without_words_are_dropped_at_their_end() -> None:
     assert adaptive(transcript="Um, uh.") == Verdict("listen", "silence_or_noise")
     assert adaptive(transcript="", ended=True) == Verdict("drop", "silence_or_noise")
@@ -171,6 +186,7 @@ def test_sounds_in_silence_are_no_turn() -> None:
     assert told_why(transcript="and") == "silence_or_noise"
     assert told_why(transcript="gun", tic=0.9) == "silence_or_noise"
     assert told_why(transcript="yes", tic=0.3) is None
+    assert told_why(transcript="Um, what about Paris?", tic=0.9, speech_ms=1500) is None
     assert told_why(transcript="Um.", policy="barge_in_on_speech") is None
     assert told_why(transcript="", policy="barge_in_on_speech") == "silence_or_noise"
 
@@ -206,3 +222,33 @@ def test_words_are_lower_case_and_hold_no_blanks(text: str) -> None:
     for word in words(text):
         assert word == word.lower()
         assert not any(character.isspace() for character in word)
+
+
+views = st.builds(
+    OverlapView,
+    policy=st.sampled_from(["listen_only", "barge_in_on_speech", "adaptive"]),
+    supports_barge_in=st.booleans(),
+    interruptible=st.booleans(),
+    short_ack_ms=st.just(700.0),
+    barge_in_ms=st.sampled_from([500.0, 1200.0]),
+    speech_ms=st.sampled_from([0.0, 300.0, 701.0, 1200.0, 5000.0]),
+    transcript=st.none() | st.lists(st.sampled_from(SPOKEN), max_size=4).map(" ".join),
+    level_dbfs=st.none() | st.sampled_from([-40.0, -31.0, -23.0]),
+    brightness_db=st.none() | st.sampled_from([-25.0, -14.0]),
+    floor=st.none() | st.sampled_from([0.1, 0.8, 1.0]),
+    tic=st.none() | st.sampled_from([0.1, 0.7, 1.0]),
+    usual_level_dbfs=st.none() | st.just(-22.0),
+    ended=st.booleans(),
+)
+
+
+@given(views)
+def test_what_takes_the_floor_is_allowed_to_and_has_a_reason(view: OverlapView) -> None:
+    verdict = judge(view)
+    if verdict.action == "barge_in":
+        assert view.supports_barge_in
+        assert view.interruptible
+        assert view.policy != "listen_only"
+    if verdict.is_turn and view.policy == "adaptive" and view.ended and view.transcript:
+        # A command is obeyed, whatever else it is.
+        assert why_not_a_turn(view) is None or "stop" in view.transcript

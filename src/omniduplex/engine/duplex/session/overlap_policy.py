@@ -162,10 +162,10 @@ def _adaptive(view: OverlapView) -> Verdict:
         return _by_words(view, words(view.transcript))
     if _claims_floor(view):
         return Verdict("barge_in", "floor_claimed")
-    if view.speech_ms >= view.barge_in_ms:
-        return Verdict("barge_in", "long_overlap_speech")
     if view.speech_ms <= view.short_ack_ms:
         return Verdict("listen", "short_ack")
+    if view.speech_ms >= view.barge_in_ms:
+        return Verdict("barge_in", "long_overlap_speech")
     return Verdict("listen", "accumulating_overlap_speech")
 
 
@@ -175,14 +175,26 @@ def _by_words(view: OverlapView, spoken: list[str]) -> Verdict:
     if all(word in TICS or word in SHORT_ACKS for word in spoken):
         # Also no words at all: a cough that passed for speech.
         return Verdict("drop" if view.ended else "listen", "silence_or_noise")
-    many = len(spoken) >= MANY_WORDS and view.speech_ms >= MANY_WORDS_MS
-    if many or any(word in COMMANDS for word in spoken):
+    if _is_many(view, spoken) or any(word in COMMANDS for word in spoken):
         return Verdict("barge_in", "overlap_transcript")
     if _claims_floor(view):
         return Verdict("barge_in", "floor_claimed")
     if view.speech_ms <= view.short_ack_ms:
         return Verdict("listen", "short_ack")
+    if view.ended and _is_tic(view, spoken):
+        return Verdict("drop", "silence_or_noise")
     return Verdict("barge_in", "overlap_transcript")
+
+
+def _is_many(view: OverlapView, spoken: list[str]) -> bool:
+    return len(spoken) >= MANY_WORDS and view.speech_ms >= MANY_WORDS_MS
+
+
+def _is_tic(view: OverlapView, spoken: list[str]) -> bool:
+    """Whether the words are none; the sound tells how it begins, which may be with a hesitation."""
+    if all(word in TICS for word in spoken) or (len(spoken) == 1 and spoken[0] in FRAGMENTS):
+        return True
+    return view.tic is not None and view.tic >= SURE_OF_TIC and not _is_many(view, spoken)
 
 
 def _claims_floor(view: OverlapView) -> bool:
@@ -201,11 +213,7 @@ def why_not_a_turn(view: OverlapView) -> str | None:
         return None
     if _is_far(view):
         return "non_directed_speech"
-    spoken = words(view.transcript)
-    is_tic = all(word in TICS for word in spoken) or (len(spoken) == 1 and spoken[0] in FRAGMENTS)
-    if is_tic or (view.tic is not None and view.tic >= SURE_OF_TIC):
-        return "silence_or_noise"
-    return None
+    return "silence_or_noise" if _is_tic(view, words(view.transcript)) else None
 
 
 def _is_far(view: OverlapView) -> bool:
