@@ -325,7 +325,7 @@ def test_a_session_that_nobody_carries_ends_when_its_time_is_up(
 
         assert due <= ended <= due + 0.25
         told = [event for event in await read_now(link) if isinstance(event, SessionExpiring)]
-        assert len(told) == 1
+        assert len(told) == len({event.reason for event in told}) > 0
 
     run(check())
 

@@ -347,19 +347,17 @@ class DuplexEngineSession:
         self._close(CloseRequest(reason="request_cleanup", expired=True))
 
     def _tick(self) -> None:
-        """Tell the client that the end is near; end when it is here."""
+        """Tell the client of each end that is near; end when one is here."""
         core = self._core
-        ending = core.lease.ending(core.config.idle_timeout_s, busy=self._busy)
-        if ending is None:
-            return
-        reason, at = ending
-        if core.now >= at:
-            self._close(CloseRequest(reason=reason, expired=reason != "session_expired"))
-        elif core.lease.warn_once(reason, at, core.now):
-            left_ms = round((at - core.now) * 1000)
-            core.emit(
-                SessionExpiring(session_id=self.session_id, reason=reason, time_left_ms=left_ms)
-            )
+        for reason, at in core.lease.endings(core.config.idle_timeout_s, busy=self._busy):
+            if core.now >= at:
+                self._close(CloseRequest(reason=reason, expired=reason != "session_expired"))
+                return
+            if core.lease.warn_once(reason, at, core.now):
+                left_ms = round((at - core.now) * 1000)
+                core.emit(
+                    SessionExpiring(session_id=self.session_id, reason=reason, time_left_ms=left_ms)
+                )
 
     def _read_too_slowly(self, lost: OutputOverflow | AnswersGivenUp) -> None:
         """A slow reader loses its responses, and its session if that is not enough (section 10)."""

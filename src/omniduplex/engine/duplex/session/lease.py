@@ -81,23 +81,25 @@ class DuplexLease:
             )
 
     def ending(self, idle_timeout_s: float, *, busy: bool) -> tuple[str, float] | None:
-        """Why and when (s) this session ends if nothing happens; None: never.
+        """Why and when (s) this session ends if nothing happens; None: never."""
+        endings = self.endings(idle_timeout_s, busy=busy)
+        return endings[0] if endings else None
+
+    def endings(self, idle_timeout_s: float, *, busy: bool) -> list[tuple[str, float]]:
+        """All ends that are to come if nothing happens and when (s), the soonest first.
 
         `idle_timeout_s` is what the client asked for; a `busy` session is not idle.
         """
-        endings: list[tuple[float, str]] = []
+        endings: list[tuple[str, float]] = []
         if self._detached_at is not None:
             grace_ends = self._detached_at + self.limits.disconnect_grace_s
-            endings.append((grace_ends, "disconnect_grace_expired"))
+            endings.append(("disconnect_grace_expired", grace_ends))
         if self.limits.idle_ttl_s is not None and not busy:
             idle_s = min(self.limits.idle_ttl_s, idle_timeout_s)
-            endings.append((self.last_activity_at + idle_s, "idle_ttl_expired"))
+            endings.append(("idle_ttl_expired", self.last_activity_at + idle_s))
         if self.limits.max_session_s is not None:
-            endings.append((self.opened_at + self.limits.max_session_s, "session_expired"))
-        if not endings:
-            return None
-        at, reason = min(endings)
-        return reason, at
+            endings.append(("session_expired", self.opened_at + self.limits.max_session_s))
+        return sorted(endings, key=lambda ending: (ending[1], ending[0]))
 
     def warn_once(self, reason: str, at: float, now: float) -> bool:
         """True the first time that this end is nearer than the deployment's warning time.
@@ -111,12 +113,12 @@ class DuplexLease:
         return True
 
     def next_look_at(self, idle_timeout_s: float, *, busy: bool) -> float | None:
-        """When the end is to be told or has come, if nothing happens before (s); as `ending`."""
-        ending = self.ending(idle_timeout_s, busy=busy)
-        if ending is None:
-            return None
-        reason, at = ending
-        return at if self._is_told(reason, at) else at - self._near_s(reason, at)
+        """When an end is to be told or has come, if nothing happens before (s); as `endings`."""
+        looks = [
+            at if self._is_told(reason, at) else at - self._near_s(reason, at)
+            for reason, at in self.endings(idle_timeout_s, busy=busy)
+        ]
+        return min(looks, default=None)
 
     def _is_told(self, reason: str, at: float) -> bool:
         return self._told.get(reason) == at
