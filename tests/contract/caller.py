@@ -131,9 +131,10 @@ def spoken(events: Sequence[Event]) -> str:
 
 
 @contextmanager
-def call(base: str, dialect: str) -> Iterator[Caller]:
+def call(base: str, dialect: str, **options: Any) -> Iterator[Caller]:
+    """Connect; `options` are those of `websockets`."""
     headers = {"OpenAI-Beta": "realtime=v1"} if dialect == "beta" else {}
-    with Talk(base, PATHS[dialect], additional_headers=headers) as talk:
+    with Talk(base, PATHS[dialect], additional_headers=headers, **options) as talk:
         caller = Caller(talk, dialect)
         caller.until(OPENED[dialect])
         yield caller

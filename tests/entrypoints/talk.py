@@ -22,11 +22,10 @@ class Talk:
         url = base.replace("http", "ws", 1) + path
         # A queue that is full hides the server's close frame: a test that leaves events unread
         # would wait for it in vain.
-        options = {"max_queue": None, **options}
+        options = {"max_queue": None, "max_size": None, **options}
         self._connecting = connect(
             url,
             compression=None,
-            max_size=None,
             open_timeout=TIMEOUT_S,
             close_timeout=TIMEOUT_S,
             ping_interval=None,  # who does not read does not hear the answer either

@@ -14,6 +14,7 @@ from omniduplex.engine.conversation.new_items import (
     MAX_ITEM_BYTES,
     MAX_NAME_CHARS,
     ItemReader,
+    as_told,
 )
 from omniduplex.protocol.duplex import (
     AudioFormat,
@@ -36,7 +37,7 @@ def reader(history: History) -> ItemReader:
         new_id=lambda prefix: f"{prefix}_{next(counter)}",
         input_format=AudioFormat(),
         takes_audio=True,
-        takes_images=False,
+        takes_images=True,
     )
 
 
@@ -102,6 +103,28 @@ def test_an_item_has_an_end_in_bytes_on_the_wire(
     with pytest.raises(DuplexError) as refused:
         put(History(), build(letter * (letters + 2)))
     assert (refused.value.code, refused.value.param) == ("bad_event", "item")
+
+
+def shown(chars: int, beside: str) -> ItemInput:
+    url = "data:image/png;base64," + "A" * chars
+    parts = (ContentPart(type="input_image", image_url=url), *said(beside).content)
+    return ItemInput(id="shown", content=parts)
+
+
+@pytest.mark.parametrize("image_chars", [4, 500_000, MAX_ITEM_BYTES, 4_000_000])
+@pytest.mark.parametrize("text_chars", [1, 300_000, 500_000])
+def test_an_item_is_told_whole_as_far_as_a_stock_client_can_read_it(
+    image_chars: int, text_chars: int
+) -> None:
+    item = put(History(), shown(image_chars, "x" * text_chars))
+    told = as_told(item)
+    assert len(encode_event(ItemAdded(item=told), event_id="event", seq=1)) < 1024 * 1024
+    fits = len(msgspec.json.encode(item)) <= MAX_ITEM_BYTES
+    assert fits is (image_chars + text_chars < MAX_ITEM_BYTES - 1000)
+    assert (told == item) is fits
+    assert told.content
+    assert (told.content[0].image_url is msgspec.UNSET) is not fits
+    assert told.content[1:] == (ContentPart(type="input_text", text="x" * text_chars),)
 
 
 def test_what_is_taken_out_makes_room_for_just_as_much() -> None:

@@ -83,7 +83,7 @@ class ItemReader:
         if given.status is not None:
             item = msgspec.structs.replace(new.item, status=given.status)
             new = NewItem(item, new.sounds)
-        if len(_encode(new.item)) > MAX_ITEM_BYTES + _image_chars(given.content):
+        if len(_encode(as_told(new.item))) > MAX_ITEM_BYTES:
             message = f"an item has at most {MAX_ITEM_BYTES} bytes of JSON beside its images"
             raise DuplexError("bad_event", message, param=where)
         if self.history.chars + item_size(new.item) > MAX_CONVERSATION_CHARS:
@@ -162,6 +162,15 @@ class ItemReader:
             raise DuplexError("input_backpressure", message, param=f"{where}.content")
 
 
+def as_told(item: Item) -> Item:
+    """The item as events show it: without the data of its images if it is too long with them."""
+    parts = item.content or ()
+    if not _images(parts) or len(_encode(item)) <= MAX_ITEM_BYTES:
+        return item
+    bare = tuple(msgspec.structs.replace(part, image_url=UNSET) for part in parts)
+    return msgspec.structs.replace(item, content=bare)
+
+
 def is_told_done(item: Item) -> bool:
     """Whether a client's item is told as done: a model's words if they are whole (section 7.6)."""
     return item.role not in ("assistant", "system") or item.status == "completed"
@@ -172,10 +181,6 @@ def _check_names(given: ItemInput, where: str) -> None:
         if len(getattr(given, field_name) or "") > MAX_NAME_CHARS:
             message = f"{field_name} has at most {MAX_NAME_CHARS} characters"
             raise DuplexError("bad_event", message, param=f"{where}.{field_name}")
-
-
-def _image_chars(parts: Iterable[ContentPart]) -> int:
-    return sum(map(len, _images(parts)))
 
 
 def _images(parts: Iterable[ContentPart]) -> list[str]:

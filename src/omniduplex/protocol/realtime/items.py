@@ -24,7 +24,8 @@ class ContentPart(msgspec.Struct, frozen=True, kw_only=True):
     """One part of an item: absent keys stay absent on the wire, never null.
 
     `transcript` of an `input_audio` part is the one exception: the key is always there and is
-    null until the words are known.
+    null until the words are known. The server leaves `image_url` out of an item that would be
+    longer than 512 KiB of JSON with it.
     """
 
     type: str

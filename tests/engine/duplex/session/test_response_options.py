@@ -17,11 +17,15 @@ from omniduplex.protocol.duplex import (
     CreateResponse,
     Dialect,
     ItemAdded,
+    ItemCreated,
+    ItemDone,
     ItemInput,
+    ItemRetrieved,
     RateLimitsUpdated,
     ResponseCreated,
     ResponseDone,
     ResponseOptions,
+    RetrieveItem,
 )
 
 ASK = CreateResponse()
@@ -347,6 +351,19 @@ def test_a_conversation_holds_so_many_images() -> None:
     driver.send(picture(count=3))
     driver.send(ASK)
     assert [len(message.images) for message in driver.prompts[-1].messages] == [5, 3]
+
+
+def test_a_model_sees_all_of_an_image_too_large_to_come_back() -> None:
+    driver = seeing()
+    url = "data:image/png;base64," + "A" * 3_000_000
+    driver.send(picture(url))
+    driver.send(RetrieveItem(item_id=driver.last(ItemAdded).item.id))
+    kinds = (ItemAdded, ItemCreated, ItemDone, ItemRetrieved)
+    items = [event.item for event in driver.log if isinstance(event, kinds)]
+    assert [item.content for item in items] == [(ContentPart(type="input_image"),)] * 4
+
+    driver.send(ASK)
+    assert driver.prompts[-1].messages[-1].images == (url,)
 
 
 def said_and_shown() -> CreateItem:

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UnsetType
 
 from omniduplex.engine.conversation.history import HistoryEntry, answer_item_id, response_id_of
-from omniduplex.engine.conversation.new_items import is_told_done
+from omniduplex.engine.conversation.new_items import as_told, is_told_done
 from omniduplex.engine.duplex.pending_input import input_bytes
 from omniduplex.engine.duplex.session.commit_fanout import commit_item
 from omniduplex.engine.duplex.session.core import SessionCore
@@ -63,13 +63,13 @@ class Conversation:
             core.check_room_for_turn()
         previous = core.history.add(HistoryEntry(new.item), command.previous_item_id)
         if new.sounds:
-            commit_item(core, new.item, previous)
+            commit_item(core, as_told(new.item), previous)
             for index, audio in new.sounds.items():
                 self._audio.recognise(new.item.id, index, audio)
         else:
-            self._announce(new.item, previous)
+            self._announce(as_told(new.item), previous)
         if picture is not None:
-            self._announce(picture, core.history.add(HistoryEntry(picture), new.item.id))
+            self._announce(as_told(picture), core.history.add(HistoryEntry(picture), new.item.id))
 
     def _announce(self, item: Item, previous: str | None) -> None:
         self._core.emit(ItemAdded(item=item, previous_item_id=previous))
@@ -86,7 +86,8 @@ class Conversation:
         if _item_id(command.item_id) not in self._core.history:
             message = f"no item {command.item_id!r} in this conversation"
             raise DuplexError("item_retrieve_invalid_item_id", message, param="item_id")
-        self._core.emit(ItemRetrieved(item=self._as_heard(self._core.history.get(command.item_id))))
+        item = self._as_heard(self._core.history.get(command.item_id))
+        self._core.emit(ItemRetrieved(item=as_told(item)))
 
     def _as_heard(self, entry: HistoryEntry) -> Item:
         item = entry.item
