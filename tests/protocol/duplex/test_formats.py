@@ -33,6 +33,7 @@ SPELLINGS = {
     ],
     "g711_alaw": ["g711_alaw", "g711-alaw", "alaw", "audio/g711_alaw", "audio/pcma"],
 }
+NAMED_RATE = {"type": "audio/pcm", "rate": 44100}
 ALL = [(name, encoding) for encoding, names in SPELLINGS.items() for name in names]
 
 
@@ -133,9 +134,23 @@ def test_back_from_g711_the_rate_is_the_dialects_own(
     assert (back.input_format.sample_rate_hz, back.output_format.sample_rate_hz) == (rate, 24000)
 
 
-def test_the_rate_inside_a_format_object_counts_before_one_beside_it() -> None:
-    config = patched(DUPLEX, sample_rate_hz=8000, input_audio_format={"type": "pcm", "rate": 44100})
-    assert config.input_format.sample_rate_hz == 44100
+@pytest.mark.parametrize(
+    ("session", "rate_hz"),
+    [
+        ({"sample_rate_hz": 8000, "sample_rate": 24000}, 8000),
+        ({"sample_rate": 24000, "audio": {"input": {"sample_rate_hz": 8000}}}, 24000),
+        ({"audio": {"input": {"sample_rate_hz": 8000, "format": NAMED_RATE}}}, 8000),
+        ({"sample_rate_hz": 8000, "input_audio_format": NAMED_RATE}, 8000),
+        ({"input_audio_format": NAMED_RATE}, 44100),
+    ],
+)
+def test_of_several_rates_the_flattest_counts(session: dict[str, Any], rate_hz: int) -> None:
+    assert patched(DUPLEX, **session).input_format.sample_rate_hz == rate_hz
+
+
+def test_a_rate_beside_a_format_object_counts_before_the_one_inside_on_the_way_out_too() -> None:
+    config = patched(DUPLEX, audio={"output": {"sample_rate_hz": 8000, "format": NAMED_RATE}})
+    assert config.output_format.sample_rate_hz == 8000
 
 
 @pytest.mark.parametrize(

@@ -179,9 +179,9 @@ def patch_formats(
     given_in = _given_format(
         named_in,
         first_given(
-            ("session.audio.input.sample_rate_hz", incoming.sample_rate_hz),
             ("session.sample_rate_hz", patch.sample_rate_hz),
             ("session.sample_rate", patch.sample_rate),
+            ("session.audio.input.sample_rate_hz", incoming.sample_rate_hz),
         ),
     )
     named_out: tuple[str, str | FormatPatch | UnsetType] = first_given(
@@ -207,11 +207,14 @@ def patch_formats(
 def _given_format(
     named: tuple[str, str | FormatPatch | UnsetType], rated: tuple[str, float | UnsetType]
 ) -> GivenFormat:
-    """Read a format and the rate beside it; the rate inside a format object counts first."""
+    """Read a format and the rate beside it, which counts before one inside a format object.
+
+    As in an append; wire contract, section 3.1.
+    """
     param, value = named
     given = GivenFormat() if value is UNSET else read_format(value, param)
     rate_hz = read_rate(rated[1], rated[0], code="unsupported_audio_format")
-    if rate_hz is None or given.sample_rate_hz is not None:
+    if rate_hz is None:
         return given
     return GivenFormat(encoding=given.encoding, sample_rate_hz=rate_hz)
 
