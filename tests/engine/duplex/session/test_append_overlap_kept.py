@@ -2,12 +2,20 @@
 
 import msgspec
 import pytest
-from tests.engine.duplex.session.driver import MAX_INPUT_BYTES, SessionDriver, loud, quiet
+from tests.engine.duplex.session.conftest import OpenSession
+from tests.engine.duplex.session.driver import (
+    BY_HAND,
+    MAX_INPUT_BYTES,
+    SessionDriver,
+    loud,
+    quiet,
+)
 from tests.engine.duplex.session.over_an_answer import answering, facts_of, statuses
 
 from omniduplex.protocol.duplex import (
     CancelResponse,
     ClearInput,
+    ClearOutputAudio,
     CreateResponse,
     ErrorEvent,
     InputCommit,
@@ -18,9 +26,12 @@ from omniduplex.protocol.duplex import (
     SpeechStarted,
     SpeechStopped,
     TranscriptionCompleted,
+    TruncateItem,
     TurnDetectionPatch,
     UpdateSession,
 )
+
+ACK_ONLY = msgspec.structs.replace(BY_HAND, playback_commit_policy="ack_only")
 
 # Until the answer ends
 
@@ -232,3 +243,41 @@ def test_a_cancel_forgets_that_the_turn_wanted_an_answer(by_hand: SessionDriver)
     assert by_hand.open_responses == []
     by_hand.send(CreateResponse())
     assert by_hand.said[-1] == ("user", "Never mind")
+
+
+# While an answer is only played
+
+
+@pytest.fixture
+def playing(open_session: OpenSession) -> SessionDriver:
+    """An answer is whole, and its client has not heard it yet."""
+    driver = answering(open_session(ACK_ONLY))
+    driver.model_ends()
+    return driver
+
+
+@pytest.mark.parametrize("ms", [500, 900])
+def test_an_interruption_of_what_only_plays_keeps_all_that_was_said_over_it(
+    playing: SessionDriver, ms: int
+) -> None:
+    first, second = loud(ms), loud(300)[::-1]
+    playing.append(pcm=first)
+    playing.append(pcm=second, force_barge_in=True)
+    assert playing.model.heard == first + second
+
+
+@pytest.mark.parametrize(
+    "stop", [ClearOutputAudio(), TruncateItem(item_id="item_resp_1", audio_end_ms=700)]
+)
+def test_what_only_played_and_was_stopped_was_not_acknowledged(
+    playing: SessionDriver, stop: ClearOutputAudio | TruncateItem
+) -> None:
+    playing.append(500)
+    playing.send(stop)
+    assert playing.model.heard == loud(500)
+
+
+def test_what_was_truncated_at_its_end_was_heard(playing: SessionDriver) -> None:
+    playing.append(500)
+    playing.send(TruncateItem(item_id="item_resp_1", audio_end_ms=2000))
+    assert not any(playing.model.heard)

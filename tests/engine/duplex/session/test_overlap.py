@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from tests.engine.duplex.session.conftest import OpenSession
 from tests.engine.duplex.session.driver import LISTENING, SessionDriver
@@ -195,4 +196,15 @@ def test_an_append_that_is_refused_interrupts_nothing(driver: SessionDriver) -> 
     driver.append(100, force_barge_in=True, format="mp3", event_id="e1")
 
     assert (driver.error().code, driver.error().event_id) == ("unsupported_audio_format", "e1")
+    assert driver.open_responses == ["resp_1"]
+
+
+def test_an_append_of_no_sound_interrupts_nothing(driver: SessionDriver) -> None:
+    driver.user_turn("Hi")
+    driver.model_audio(200, "Hello")
+    not_finite = np.full(100, np.nan, np.float32).tobytes()
+    driver.append(pcm=not_finite, force_barge_in=True, format="pcm_f32le")
+
+    assert driver.error().code == "bad_audio"
+    assert driver.of(OverlapDecision) == []
     assert driver.open_responses == ["resp_1"]

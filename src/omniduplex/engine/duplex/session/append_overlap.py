@@ -63,36 +63,32 @@ class AppendOverlap:
 
     # -- one append -------------------------------------------------------------------------
 
-    def strikes_at_once(self, command: AppendAudio, audio_ms: float) -> None:
-        """An append that its client declares an interruption need not be heard for that."""
-        view = self._view(command, audio_ms, speech=True, runs=False)
-        if view.asks_barge_in and self._judges(view):
-            verdict = judge_append(view)
-            if verdict.action == "barge_in":
-                self._tell(view, verdict)
-                self._output.stop("barge_in")
+    def strikes_at_once(self, command: AppendAudio, audio_ms: float) -> AppendAudio:
+        """An append that its client declares an interruption need not be heard for that.
+
+        What is left of it once it has interrupted is sound like any other.
+        """
+        view = self._view(command, audio_ms, speech=True)
+        if not (view.asks_barge_in and self._judges(view, runs=False)):
+            return command
+        verdict = judge_append(view)
+        if verdict.action != "barge_in":
+            return command
+        self._strike(view, verdict)
+        return msgspec.structs.replace(command, overlap_action=None, force_barge_in=False)
 
     def take(self, command: AppendAudio, pcm: bytes, *, speech: bool, runs: bool) -> Given:
         """Judge an append; `runs` says that an ear hears an utterance already."""
         audio_ms = duration_ms(len(pcm), self._core.plugin.input_rate_hz)
-        view = self._view(command, audio_ms, speech=speech, runs=runs)
-        if not self._judges(view):
-            before = self._kept.lead_in()
-            heard = before + pcm if speech else pcm
-            words = _words(command)
-            return Given(heard, speech=speech, words=words, force_listen=command.force_listen)
+        view = self._view(command, audio_ms, speech=speech)
+        if not self._judges(view, runs=runs):
+            return self._heard(command, pcm, speech=speech)
         verdict = self._fitted(judge_append(view))
+        if verdict.action == "barge_in":
+            self._strike(view, verdict)
+            return self._heard(command, pcm, speech=speech)
         self._overlap_ms, self._speaks = verdict.overlap_ms, speech
         self._tell(view, verdict)
-        if verdict.action == "barge_in":
-            self._output.stop(_cancel_reason(view))
-            kept, words = self._kept.take()
-            return Given(
-                kept + self._kept.lead_in() + pcm,
-                speech=True,
-                words=words + _words(command),
-                force_listen=command.force_listen,
-            )
         if not verdict.buffers:
             return self._not_kept(verdict, pcm, len(command.audio))
         if not verdict.defers:
@@ -101,6 +97,18 @@ class AppendOverlap:
         self._kept.keep(pcm, len(command.audio), _words(command))
         return Given(silence=len(pcm))
 
+    def _strike(self, view: AppendView, verdict: AppendVerdict) -> None:
+        """Stop the answer, which gives the model what was kept over it."""
+        self._tell(view, verdict)
+        self._output.stop("barge_in")
+
+    def _heard(self, command: AppendAudio, pcm: bytes, *, speech: bool) -> Given:
+        """What nothing stands in the way of, behind what was heard right before it."""
+        before = self._kept.lead_in()
+        heard = before + pcm if speech else pcm
+        words = _words(command)
+        return Given(heard, speech=speech, words=words, force_listen=command.force_listen)
+
     def _not_kept(self, verdict: AppendVerdict, pcm: bytes, wire_bytes: int) -> Given:
         if verdict.reason == "silence_or_noise":
             self._kept.heard_before(pcm)
@@ -108,29 +116,28 @@ class AppendOverlap:
         return Given(silence=len(pcm), free_bytes=free_bytes)
 
     def _fitted(self, verdict: AppendVerdict) -> AppendVerdict:
-        """An ear that ends turns needs its clock: nothing is kept from it for later."""
+        """An ear that ends turns hears all that is for us, and nothing later than it came."""
         if not self._core.config.decides_turns or verdict.action == "barge_in":
             return verdict
-        heard = verdict.buffers and verdict.reason not in IGNORED
+        heard = verdict.reason not in IGNORED
         return msgspec.structs.replace(verdict, buffers=heard, defers=False)
 
-    def _judges(self, view: AppendView) -> bool:
+    def _judges(self, view: AppendView, *, runs: bool) -> bool:
         config = self._core.config
         if not self.in_progress and not (view.asks_barge_in and self._output.playout.playing):
             return False
         if config.auto_response:
-            interrupts = view.policy == "barge_in_on_speech" or view.asks_barge_in
+            interrupts = view.policy != "listen_only" or view.asks_barge_in
             if not (view.supports_barge_in and interrupts):
                 return False
         declared = view.asks_barge_in or view.force_listen or view.overlap_action is not None
         if config.turn_detection is not None:
-            return declared or (view.onset is False and view.policy == "barge_in_on_speech")
+            goes_on = runs and view.speech
+            return declared or (goes_on and view.policy == "barge_in_on_speech")
         # Stock clients know nothing of overlaps: what they commit is a turn, however short.
         return declared or config.knows_extensions
 
-    def _view(
-        self, command: AppendAudio, audio_ms: float, *, speech: bool, runs: bool
-    ) -> AppendView:
+    def _view(self, command: AppendAudio, audio_ms: float, *, speech: bool) -> AppendView:
         config, offers = self._core.config, self._core.capabilities
         without_audio = "audio" not in offers.required_input_modalities
         return AppendView(
@@ -143,7 +150,8 @@ class AppendOverlap:
             overlap_ms=self._overlap_ms,
             auto_response=config.auto_response,
             interruptible=self._output.interruptible,
-            onset=False if runs and config.turn_detection is not None else None,
+            # An ear tells of an onset itself (`Overlap`): no append is one.
+            onset=None if config.turn_detection is None else False,
             vision=bool(command.video_frames) and without_audio,
             overlap_action=command.overlap_action,
             force_barge_in=command.force_barge_in,
@@ -165,7 +173,7 @@ class AppendOverlap:
             defer_runtime_append=verdict.defers,
             force_listen=verdict.force_listen or UNSET,
             preserve_realtime_input=strikes or UNSET,
-            cancel_reason=_cancel_reason(view) if strikes else UNSET,
+            cancel_reason="barge_in" if strikes else UNSET,
         )
         self._core.emit(
             OverlapDecision(
@@ -224,10 +232,14 @@ class AppendOverlap:
         return heard and overlap_ms <= self._core.config.overlap_short_ack_ms
 
     def settle(self) -> Given | None:
-        """Notice that an answer was played to its end; as `answer_over`."""
-        if not self.keeps or self.in_progress:
+        """Notice that an answer is played no more, heard or cut short; as `answer_over`."""
+        if not (self.keeps or self._overlap_ms) or self.in_progress:
             return None
-        return self.answer_over(completed=True)
+        record = self._core.playback.latest
+        cut_short = (
+            record is not None and record.cut_off and record.committed_ms < int(record.sent_ms)
+        )
+        return self.answer_over(completed=not cut_short)
 
     def forget(self) -> None:
         """Open input is dropped."""
@@ -238,7 +250,3 @@ class AppendOverlap:
 def _words(command: AppendAudio) -> tuple[str, ...]:
     words = (command.transcript or "").strip()
     return (words,) if words else ()
-
-
-def _cancel_reason(view: AppendView) -> str:
-    return "turn_detected" if view.onset else "barge_in"

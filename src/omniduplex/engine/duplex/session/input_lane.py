@@ -17,7 +17,7 @@ from omniduplex.engine.duplex.session.client_commits import ClientCommits
 from omniduplex.engine.duplex.session.commit_fanout import CommittedTurn, commit_turn
 from omniduplex.engine.duplex.session.committed_turns import CommittedTurns
 from omniduplex.engine.duplex.session.continuation import Continuation
-from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.core import INLINE_BYTES, SessionCore
 from omniduplex.engine.duplex.session.input_audio import InputAudio
 from omniduplex.engine.duplex.session.inputs import AudioReady
 from omniduplex.engine.duplex.session.listening import IdleSilence, tell_listening
@@ -102,7 +102,9 @@ class InputLane:
             message = f"duration_ms is between 0 and {MAX_APPEND_MS}"
             raise DuplexError("bad_event", message, param="duration_ms")
         wanted = self._audio.admit(command)
-        self._appends.strikes_at_once(command, wanted.duration_ms(len(command.audio)))
+        if not 0 < len(command.audio) <= INLINE_BYTES:  # else it is heard at once
+            audio_ms = wanted.duration_ms(len(command.audio))
+            command = self._appends.strikes_at_once(command, audio_ms)
         if command.audio:
             self._audio.convert(command, wanted)
 

@@ -56,7 +56,7 @@ class OutputLane:
         self.beside = OutOfBand(core)
         self.playout = Playout(core)
         self.on_over: OnOver = lambda completed: None
-        """Told when a response is over, before another one starts."""
+        """Told when a response is over, before another one starts, or its playback is cut."""
         self._drafts = Drafts(core, lambda key, words: self._plan(key, self._usual(), words))
         self._deferred = False
 
@@ -333,7 +333,10 @@ class OutputLane:
 
     def cut_playback(self) -> PlaybackRecord | None:
         """Stop what is still played of an answer that is whole; None when nothing was."""
-        return self.playout.cut()
+        record = self.playout.cut()
+        if record is not None:
+            self.on_over(False)
+        return record
 
     def would_stop(self, command: CancelResponse | ClearOutputAudio) -> bool:
         """Whether the active response is what the command means."""
