@@ -32,6 +32,7 @@ class FakePool(StagePool):
         self.aborted: list[str] = []
         self.starts = True
         self.takes = True
+        self.aborts = True
         self.running = False
 
     @property
@@ -47,6 +48,8 @@ class FakePool(StagePool):
 
     def submit(self, message: StageMessage, backlog: Backlog | None = None) -> None:
         if isinstance(message, StageAbort):
+            if not self.aborts:
+                raise RuntimeError("no way to abort")
             self.aborted += message.request_ids
         elif self.takes:
             self.inputs.append(message)

@@ -11,14 +11,14 @@ from tests.engine.fake_pool import Pools, pipeline
 from tests.engine.stage_models import ForwardTurn
 
 from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
-from omniduplex.engine.duplex.contracts import DuplexFence, StageWork, Submit
+from omniduplex.engine.duplex.contracts import Abort, DuplexFence, StageWork, Submit
 from omniduplex.engine.duplex.link import AbandonSession, DuplexSessionLink, SessionCommand
 from omniduplex.engine.duplex.model_events import Listen, Projected
 from omniduplex.engine.duplex.plugin import DuplexModelSessionState
 from omniduplex.engine.duplex_orchestrator import DuplexOrchestrator
 from omniduplex.engine.messages import AddTurn
 from omniduplex.engine.turns import TurnChunk, TurnFailure
-from omniduplex.protocol.duplex import AppendAudio, CloseSession, DuplexSessionConfig
+from omniduplex.protocol.duplex import AppendAudio, CloseSession, DuplexSessionConfig, SessionClosed
 from omniduplex.stages.messages import StageInput, StageOutput
 
 LIMITS = DuplexSessionRuntimeConfig(max_sessions=2)
@@ -30,6 +30,7 @@ class Model(ScriptedModel):
     def __init__(self, session_id: str) -> None:
         super().__init__()
         self.request_id = DuplexFence(session_id, 0, 0).request_id("ear")
+        self.closes = True
 
     def plan_open(self, fence: DuplexFence, config: DuplexSessionConfig) -> Sequence[StageWork]:
         return (Submit(0, StageInput(self.request_id)),)
@@ -39,15 +40,25 @@ class Model(ScriptedModel):
     ) -> Sequence[StageWork]:
         return (Submit(0, StageInput(self.request_id, pcm=pcm)),)
 
+    def plan_close(self) -> Sequence[StageWork]:
+        if not self.closes:
+            raise RuntimeError("no way to end")
+        return (Abort((self.request_id,)),)
+
     def project(self, stage_id: int, output: StageOutput) -> Sequence[Projected]:
         return (Listen(),)
 
 
 class Plugin(ScriptedPlugin):
+    def __init__(self) -> None:
+        super().__init__()
+        self.models: dict[str, Model] = {}
+
     def create_session_state(
         self, session_id: str, config: DuplexSessionConfig
     ) -> DuplexModelSessionState:
-        return Model(session_id)
+        self.models[session_id] = Model(session_id)
+        return self.models[session_id]
 
 
 class Engine:
@@ -55,8 +66,14 @@ class Engine:
 
     def __init__(self) -> None:
         self.pools = Pools()
+        self.now = 0.0
+        plugin = Plugin()
+        self.models = plugin.models
         self.orchestrator = DuplexOrchestrator(
-            pipeline(duplex_session=LIMITS), Plugin(), make_pool=self.pools
+            pipeline(duplex_session=LIMITS),
+            plugin,
+            make_pool=self.pools,
+            clock=lambda: self.now,
         )
         self.links: dict[str, DuplexSessionLink] = {}
 
@@ -130,6 +147,41 @@ def test_a_closed_session_owns_nothing() -> None:
         engine.pools[0].put_out(ear("a"))
         assert await engine.events("a") == []
         assert engine.orchestrator.manager.slots_taken == 1
+
+    running(check)
+
+
+def test_nothing_is_left_of_a_model_that_cannot_close() -> None:
+    async def check(engine: Engine) -> None:
+        engine.models["a"].closes = False
+        engine.orchestrator.dispatch(SessionCommand("a", CloseSession()))
+        assert await engine.events("a") == ["ErrorEvent", "SessionClosed"]
+        assert engine.pools[0].aborted == engine.pools[1].aborted == [ear("a")]
+        assert engine.orchestrator.manager.slots_taken == 1
+
+    running(check)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_slot_is_kept_until_no_stage_has_anything_of_its_session(gone: bool) -> None:
+    async def check(engine: Engine) -> None:
+        engine.pools[1].aborts = False
+        engine.orchestrator.dispatch(SessionCommand("a", CloseSession()))
+        (closed,) = await read_now(engine.links["a"])
+        assert isinstance(closed, SessionClosed)
+        assert (closed.reason, closed.slot_released) == ("client_close", False)
+        engine.orchestrator.manager.reap()
+        assert engine.orchestrator.manager.slots_taken == 2
+
+        if gone:
+            engine.pools[0].loses(0, (ear("a"),), "it died")
+        else:
+            engine.pools[1].aborts = True
+        engine.now += 1.0
+        engine.orchestrator.manager.reap()
+        assert engine.orchestrator.manager.slots_taken == 1
+        assert (ear("a") in engine.pools[1].aborted) is not gone
+        engine.pools[1].aborts = True
 
     running(check)
 

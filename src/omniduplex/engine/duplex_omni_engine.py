@@ -55,7 +55,9 @@ class DuplexOmniEngine(TurnEngineBase[DuplexOrchestrator]):
         self.send(SessionCommand(session_id, command))
 
     async def close_session(self, session_id: str, reason: str) -> None:
-        """End a session; returns when its slot is free. All have ended with the engine.
+        """End a session; returns when it is over, and its slot free as `session.closed` says.
+
+        All have ended with the engine.
 
         Raises:
             DuplexError: `unknown_session` when it is gone.

@@ -69,6 +69,12 @@ class DuplexOrchestrator(Orchestrator, DuplexStagePort):
         """Drop a session's requests on every stage."""
         self._abort_requests(request_ids)
 
+    def release(self, session_id: str) -> None:
+        """Drop what a session left open; its workers' death has done so for what they had."""
+        left = tuple(id_ for id_, owner in self._owners.items() if owner == session_id)
+        if left:
+            self._abort_requests(left)
+
     def run_turn(self, message: AddTurn | AbortTurn) -> None:
         """Do what the message says at once: its session has waited in the engine's inbox."""
         self._dispatch_message(message)

@@ -160,7 +160,7 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
         return await self._engine.describe_session(session_id)
 
     async def close_session(self, session_id: str, reason: str = "client_close") -> None:
-        """End a session; returns when its slot is free.
+        """End a session; returns when it is over, and its slot free as `session.closed` says.
 
         Raises:
             DuplexError: `unknown_session` when it is gone.

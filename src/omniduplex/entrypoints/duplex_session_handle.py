@@ -283,7 +283,10 @@ class DuplexSessionHandle:
         return self._link.output.deliverable(event)
 
     async def close(self, reason: str = "client_close") -> None:
-        """End the session; returns when its slot is free. Again is harmless."""
+        """End the session; returns when it is over, and its slot free as `session.closed` says.
+
+        Again is harmless.
+        """
         try:
             await self._engine.close_session(self.session_id, reason)
         except DuplexError as refused:

@@ -31,6 +31,16 @@ class ServerMetrics:
         self.sessions_open = Gauge(
             "omniduplex_sessions_open", "Sessions that hold a slot", registry=registry
         )
+        self.sessions_closing = Gauge(
+            "omniduplex_sessions_closing",
+            "Sessions that are over, and hold their slot until the stages are rid of them",
+            registry=registry,
+        )
+        self.session_cleanup_failures = Counter(
+            "omniduplex_session_cleanup_failures",
+            "Attempts to clean up after a session that failed; each is made again",
+            registry=registry,
+        )
         self.sessions_opened = Counter(
             "omniduplex_sessions_opened", "Sessions opened", registry=registry
         )

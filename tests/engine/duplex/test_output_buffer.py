@@ -279,7 +279,13 @@ def test_an_exhausted_reserve_does_not_hinder_the_closure() -> None:
 def test_a_closure_beyond_its_slot_keeps_type_and_identity_only(excess: int) -> None:
     """The limit counts the event as it is sent, stamped with id and sequence number."""
     stamp = {"event_id": "event_" + "f" * 32, "server_event_seq": 2**53}
-    bare = SessionClosed(session_id="s_1", epoch=7, reason="x", event=Reason(type="t", reason=" "))
+    bare = SessionClosed(
+        session_id="s_1",
+        epoch=7,
+        reason="x",
+        event=Reason(type="t", reason=" "),
+        slot_released=False,
+    )
     room = MAX_CLOSURE_BYTES - json_size(msgspec.structs.replace(bare, **stamp))
     details = Reason(type="t", reason=" " + "d" * (room + excess))
     closure = msgspec.structs.replace(bare, event=details)
@@ -287,7 +293,7 @@ def test_a_closure_beyond_its_slot_keeps_type_and_identity_only(excess: int) -> 
 
     buffer.close(closure)
 
-    compact = SessionClosed(session_id="s_1", epoch=7, reason=CLOSE_DETAILS_EXCEED_LIMIT)
+    compact = msgspec.structs.replace(bare, reason=CLOSE_DETAILS_EXCEED_LIMIT, event=Reason())
     assert take(buffer) == (compact if excess else closure)
 
 

@@ -56,5 +56,12 @@ class DuplexStagePort(ABC):
         """Drop requests on every stage; unknown ids are ignored."""
 
     @abstractmethod
+    def release(self, session_id: str) -> None:
+        """Drop whatever requests of a session are still open, on every stage.
+
+        Raises what hinders it; then it is to be called again.
+        """
+
+    @abstractmethod
     def run_turn(self, message: AddTurn | AbortTurn) -> None:
         """Run a turn beside the session, or forget one; its parts come on the engine loop."""

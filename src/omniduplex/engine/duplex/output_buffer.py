@@ -81,6 +81,7 @@ def fit_closure(event: Closure) -> Closure:
         session_id=event.session_id,
         epoch=event.epoch,
         reason=CLOSE_DETAILS_EXCEED_LIMIT,
+        slot_released=event.slot_released,
     )
 
 

@@ -73,7 +73,7 @@ class DuplexModelSessionState(ABC):
 
     @abstractmethod
     def plan_close(self) -> Sequence[StageWork]:
-        """Abort everything that is still running."""
+        """Abort everything that is still running; requests that this leaves open end, too."""
 
     @abstractmethod
     def project(self, stage_id: int, output: StageOutput) -> Sequence[Projected]:

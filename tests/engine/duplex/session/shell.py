@@ -24,6 +24,10 @@ class FakePort(DuplexStagePort):
     def __init__(self) -> None:
         self.submitted: list[tuple[str, str]] = []
         self.aborted: list[str] = []
+        self.released: list[str] = []
+        self.has_released = asyncio.Event()
+        self.breaks_at: set[str] = set()
+        """`abort` or `release`: what no stage can do."""
         self.refuses: set[str] = set()
         self.on_submit: Callable[[str], None] = lambda name: None
         self.turns: dict[str, AddTurn] = {}
@@ -37,7 +41,17 @@ class FakePort(DuplexStagePort):
         self.on_submit(name)
 
     def abort(self, request_ids: tuple[str, ...]) -> None:
+        self._break_at("abort")
         self.aborted += request_ids
+
+    def release(self, session_id: str) -> None:
+        self._break_at("release")
+        self.released.append(session_id)
+        self.has_released.set()
+
+    def _break_at(self, work: str) -> None:
+        if work in self.breaks_at:
+            raise RuntimeError(f"no way to {work}")
 
     def run_turn(self, message: AddTurn | AbortTurn) -> None:
         if isinstance(message, AddTurn):

@@ -43,6 +43,7 @@ class Shell:
         self.executor = HandExecutor()
         self.link = DuplexSessionLink("s1", limits)
         self.ended: list[str] = []
+        self.slot_is_free = True
         numbers = iter(range(1, 1000))
         core = SessionCore(
             session_id="s1",
@@ -62,10 +63,14 @@ class Shell:
             clock=self.clock.time,
             call_soon=lambda callback: callback(),
             call_later=self.clock.call_later,
-            on_ended=self.ended.append,
+            on_ended=self._over,
             observer=SessionObserver("s1", "scripted", metrics=METRICS, tracer=default_tracer()),
         )
         self.runner.start()
+
+    def _over(self, reason: str) -> bool:
+        self.ended.append(reason)
+        return self.slot_is_free
 
     def model_says(self, *events: ModelEvent) -> None:
         self.model.says = list(events)

@@ -99,9 +99,13 @@ class House:
     def reap_until_empty(self) -> float:
         """Let the reaper come whenever it wants to; returns the time when the last slot is free."""
         while self.manager.slots_taken:
-            self.now += self.manager.next_look_s()
-            self.manager.reap()
+            self.comes_by()
         return self.now
+
+    def comes_by(self) -> None:
+        """Let the reaper come when it next wants to."""
+        self.now += self.manager.next_look_s()
+        self.manager.reap()
 
     def opening(
         self, session_id: str, config: DuplexSessionConfig = LISTENING
@@ -348,7 +352,7 @@ def test_the_reaper_comes_in_time_for_a_grace_that_begins_while_it_sleeps() -> N
     run(check())
 
 
-def test_a_cleanup_that_fails_gives_the_slot_back_all_the_same() -> None:
+def test_a_model_that_cannot_even_close_keeps_nothing_of_its_stages() -> None:
     async def check() -> None:
         house = House()
         link = await house.open("a")
@@ -359,6 +363,8 @@ def test_a_cleanup_that_fails_gives_the_slot_back_all_the_same() -> None:
         closed = (await read_now(link))[-1]
         assert isinstance(closed, SessionClosed)
         assert closed.reason == "internal_error"
+        assert closed.slot_released
+        assert house.port.released == ["a"]
         assert house.manager.slots_taken == 0
         await house.open("b")
         assert house.manager.slots_taken == 1
@@ -366,20 +372,96 @@ def test_a_cleanup_that_fails_gives_the_slot_back_all_the_same() -> None:
     run(check())
 
 
-def test_output_that_waits_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Engines of other tests may run in this process, and write into its metrics whenever they look.
+def test_a_session_keeps_its_slot_until_it_is_cleaned_up_after(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    metrics = own_metrics(monkeypatch)
+
+    async def check() -> None:
+        house = House()
+        link, other = await house.open("a"), await house.open("b")
+        house.port.breaks_at = {"release"}
+        house.send(link, CloseSession())
+        closed = (await read_now(link))[-1]
+        assert isinstance(closed, SessionClosed)
+        assert (closed.reason, closed.slot_released) == ("client_close", False)
+
+        for _ in range(5):
+            assert house.manager.slots_taken == metrics("omniduplex_sessions_open") == 2
+            assert metrics("omniduplex_sessions_closing") == 1
+            with pytest.raises(DuplexError, match="capacity_exhausted"):
+                await house.open("c")
+            house.comes_by()
+        assert metrics("omniduplex_session_cleanup_failures_total") == 6
+        assert not house.manager.close("a", "again")
+
+        house.port.breaks_at.clear()
+        house.comes_by()
+        assert house.port.released == ["a"]
+        assert house.manager.slots_taken == metrics("omniduplex_sessions_open") == 1
+        assert metrics("omniduplex_sessions_closing") == 0
+        await house.open("c")
+        assert kinds(await read_now(other)) == OPENED
+
+    run(check())
+
+
+def test_an_open_that_fails_is_cleaned_up_after() -> None:
+    async def check() -> None:
+        house = House()
+        house.plugin.opens = False
+        house.port.breaks_at = {"release"}
+        with pytest.raises(RuntimeError):
+            await house.open("a")
+        assert house.manager.slots_taken == 1
+        house.port.breaks_at.clear()
+        house.comes_by()
+        assert house.manager.slots_taken == 0
+
+    run(check())
+
+
+def test_a_worker_that_is_gone_ends_the_wait_for_a_slot() -> None:
+    limits = msgspec.structs.replace(LIMITS, reaper_interval_s=1000.0)
+
+    async def check() -> None:
+        house = House(limits)
+        reaper = asyncio.create_task(house.manager.reaper_loop())
+        await house.open("a")
+        house.port.breaks_at = {"release"}
+        house.manager.close("a", "bye")
+        house.port.breaks_at.clear()
+        # The clock stands still: by its pause the next attempt would never come.
+        house.manager.stage_lost({"a"}, 0, "it died")
+        async with asyncio.timeout(60):
+            await house.port.has_released.wait()
+        assert house.manager.slots_taken == 0
+        reaper.cancel()
+
+    run(check())
+
+
+def own_metrics(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], float | None]:
+    """Read metrics by name; engines of other tests in this process write into others."""
     registry = CollectorRegistry()
-    monkeypatch.setattr("omniduplex.engine.duplex.session.manager.METRICS", ServerMetrics(registry))
+    metrics = ServerMetrics(registry)
+    for module in ("manager", "closing"):
+        monkeypatch.setattr(f"omniduplex.engine.duplex.session.{module}.METRICS", metrics)
+    return registry.get_sample_value
+
+
+def test_output_that_waits_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = own_metrics(monkeypatch)
 
     async def check() -> None:
         house = House()
         link = await house.open("a")
         house.manager.reap()
-        assert registry.get_sample_value(PENDING) == link.output.pending_bytes > 0
+        assert metrics(PENDING) == link.output.pending_bytes > 0
 
         await read_now(link)
         house.manager.reap()
-        assert registry.get_sample_value(PENDING) == 0
+        assert metrics(PENDING) == 0
 
     run(check())
 

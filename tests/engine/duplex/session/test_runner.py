@@ -101,6 +101,26 @@ def test_a_session_that_cannot_even_close_lets_its_client_go(
     assert shell.ended == ["internal_error"]
 
 
+@pytest.mark.parametrize("free", [True, False])
+def test_the_end_tells_whether_the_slot_is_free(free: bool) -> None:
+    shell = Shell()
+    shell.slot_is_free = free
+    shell.runner.post(CloseSession())
+    closed = read(shell.link)[-1]
+    assert isinstance(closed, SessionClosed)
+    assert closed.slot_released is free
+
+
+def test_work_that_cannot_be_ended_changes_no_word_of_the_end() -> None:
+    shell = speaking()
+    shell.port.breaks_at = {"abort"}
+    shell.runner.post(CloseSession())
+    (closed,) = read(shell.link)
+    assert isinstance(closed, SessionClosed)
+    assert closed.reason == "client_close"
+    assert shell.ended == ["client_close"]
+
+
 def test_a_bug_at_an_event_is_an_error_that_names_it() -> None:
     shell = Shell(BY_HAND, model=BrokenModel("plan_update"))
     read(shell.link)

@@ -15,6 +15,7 @@ from omniduplex.config.pipeline import DuplexSessionRuntimeConfig
 from omniduplex.engine.duplex.contracts import DuplexStagePort
 from omniduplex.engine.duplex.link import DuplexSessionLink, SessionCommand
 from omniduplex.engine.duplex.plugin import DuplexModelPlugin
+from omniduplex.engine.duplex.session.closing import ClosingSessions
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.engine_session import DuplexEngineSession
 from omniduplex.engine.duplex.session.inputs import CloseRequest, StageLost, StageResult, Tick
@@ -42,7 +43,7 @@ class DuplexSessionManager:
     """Admission, dispatch and reaping; runs on the engine loop alone.
 
     A slot is taken before anything else and given back on every way out, a cancelled open
-    included.
+    included; but not before the stages are rid of what its session had there.
     """
 
     def __init__(
@@ -69,14 +70,17 @@ class DuplexSessionManager:
         self._capabilities = plugin.capabilities(limits.max_sessions)
         self._runners: dict[str, DuplexSessionRunner] = {}
         self._links: dict[str, DuplexSessionLink] = {}
+        self._closing = ClosingSessions(
+            port.release, clock=clock, longest_pause_s=limits.reaper_interval_s
+        )
         self._opening = 0
         self._planned_at = math.inf
         self._sooner = asyncio.Event()
 
     @property
     def slots_taken(self) -> int:
-        """Sessions that are open or being opened."""
-        return len(self._runners) + self._opening
+        """Sessions that are open or being opened, or over and not cleaned up after yet."""
+        return len(self._runners) + len(self._closing) + self._opening
 
     async def open(self, link: DuplexSessionLink, config: DuplexSessionConfig) -> None:
         """Admit a session and start it; its first events go to the link's output.
@@ -133,7 +137,7 @@ class DuplexSessionManager:
             clock=self._clock,
             call_soon=loop.call_soon_threadsafe,
             call_later=loop.call_later,
-            on_ended=lambda reason: self._forget(link.session_id),
+            on_ended=lambda reason: self._over(link.session_id),
             observer=SessionObserver(
                 link.session_id, session.config.model, metrics=METRICS, tracer=default_tracer()
             ),
@@ -141,18 +145,26 @@ class DuplexSessionManager:
         self._runners[link.session_id] = runner
         self._links[link.session_id] = link
         METRICS.sessions_opened.inc()
-        METRICS.sessions_open.set(len(self._runners))
+        self._show_slots()
         try:
             runner.start()
         except BaseException:
-            self._forget(link.session_id)
+            self._over(link.session_id)
             raise
-        self._plan(runner)
+        self._plan(runner.session.next_look_at)
 
-    def _forget(self, session_id: str) -> None:
+    def _over(self, session_id: str) -> bool:
+        """A session has ended; whether its slot is free."""
         self._runners.pop(session_id, None)
         self._links.pop(session_id, None)
-        METRICS.sessions_open.set(len(self._runners))
+        is_free = self._closing.end(session_id)
+        self._show_slots()
+        if not is_free:
+            self._plan(self._closing.next_at)
+        return is_free
+
+    def _show_slots(self) -> None:
+        METRICS.sessions_open.set(len(self._runners) + len(self._closing))
 
     def dispatch(self, message: SessionCommand) -> None:
         """Give a command to its session; a session that is gone has already said so."""
@@ -179,6 +191,8 @@ class DuplexSessionManager:
             runner = self._runners.get(session_id)
             if runner is not None:
                 runner.post(StageLost(stage_id, message))
+            elif self._closing.stage_lost(session_id):
+                self._sooner.set()
 
     def close(self, session_id: str, reason: str) -> bool:
         """End a session; False when it is gone."""
@@ -201,7 +215,7 @@ class DuplexSessionManager:
         """
         runner = self._living(session_id)
         runner.session.detach(expected_generation, self._clock())
-        self._plan(runner)
+        self._plan(runner.session.next_look_at)
 
     def resume(self, session_id: str, expected_generation: int, control_id: str) -> int:
         """A connection takes a session: the new lease generation.
@@ -226,7 +240,7 @@ class DuplexSessionManager:
         return runner
 
     async def reaper_loop(self) -> None:
-        """Look after sessions whose time is up, for ever."""
+        """Look after sessions whose time is up, and what others left behind, for ever."""
         while True:
             self._sooner.clear()
             delay_s = self.next_look_s()
@@ -236,20 +250,22 @@ class DuplexSessionManager:
                     await self._sooner.wait()
             self.reap()
 
-    def _plan(self, runner: DuplexSessionRunner) -> None:
-        """The reaper is to come in time for what has just begun to run out."""
-        at = runner.session.next_look_at
+    def _plan(self, at: float | None) -> None:
+        """The reaper is to come in time for what is due then (s)."""
         if at is not None and at < self._planned_at:
             self._sooner.set()
 
     def next_look_s(self) -> float:
-        """Seconds to the next session whose time is up, or until all are looked at anyway."""
+        """Seconds to what is due next, or until all sessions are looked at anyway."""
         looks = (runner.session.next_look_at for runner in self._runners.values())
         next_at = min((at for at in looks if at is not None), default=math.inf)
+        next_at = min(next_at, self._closing.next_at)
         return min(max(next_at - self._clock(), MIN_LOOK_S), self._limits.reaper_interval_s)
 
     def reap(self) -> None:
-        """Let the sessions whose time is up see what time it is."""
+        """Let the sessions whose time is up see what time it is; clean up where that failed."""
+        self._closing.retry()
+        self._show_slots()
         pending = sum(link.output.pending_bytes for link in self._links.values())
         METRICS.pending_output_bytes.set(pending)
         now = self._clock()

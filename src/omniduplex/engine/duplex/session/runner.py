@@ -8,7 +8,9 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
 
-from omniduplex.engine.duplex.contracts import Abort, DuplexStagePort, StageWork
+import msgspec
+
+from omniduplex.engine.duplex.contracts import Abort, DuplexStagePort, Submit
 from omniduplex.engine.duplex.link import DuplexSessionLink
 from omniduplex.engine.duplex.session.effects import (
     DropQueuedAudio,
@@ -57,7 +59,8 @@ class DuplexSessionRunner:
     """Runs one session on the engine loop.
 
     Handling an input is synchronous and atomic, so the loop's own order of callbacks is the
-    mailbox; only inputs that arise while one is being handled wait in `_queue`.
+    mailbox; only inputs that arise while one is being handled wait in `_queue`. `on_ended` gets
+    the reason as the session is over, and says whether its slot is free by then.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class DuplexSessionRunner:
         clock: Callable[[], float],
         call_soon: CallSoon,
         call_later: CallLater,
-        on_ended: Callable[[str], None],
+        on_ended: Callable[[str], bool],
         observer: SessionObserver,
     ) -> None:
         self._session = session
@@ -147,7 +150,7 @@ class DuplexSessionRunner:
             self._queue.appendleft(CloseRequest(reason=failure.code, failure=failure))
 
     def _close_by_force(self, failure: DuplexError) -> None:
-        """The session cannot even close: its client and its slot must be set free all the same."""
+        """The session cannot even close: its client must be set free all the same."""
         reason = failure.code
         self._link.output.put(error_event(failure))
         closed = SessionClosed(
@@ -168,8 +171,10 @@ class DuplexSessionRunner:
                     if not self._emit(effect.event):
                         self._overflow(effects[index:])
                         return
-                case StartTurn() | AbortTurn():
-                    self._run_turn(effect)
+                case StartTurn():
+                    self._start_turn(effect)
+                case Abort() | AbortTurn():
+                    self._stop(effect)
                 case DropQueuedAudio():
                     self._link.output.cancel(effect.response_id)
                 case Prepare():
@@ -179,7 +184,7 @@ class DuplexSessionRunner:
                 case Ended():
                     self._ended(effect.reason)
                 case _:
-                    self._do_stage_work(effect)
+                    self._submit(effect)
 
     def _emit(self, event: DuplexEvent) -> bool:
         """False when the buffer overflows now; what is lost after that is lost silently."""
@@ -224,19 +229,26 @@ class DuplexSessionRunner:
             self._observer.overflowed()
             self._queue.appendleft(AnswersGivenUp(tuple(given_up)))
 
-    def _do_stage_work(self, work: StageWork) -> None:
-        if isinstance(work, Abort):
-            self._port.abort(work.request_ids)
-            return
+    def _submit(self, work: Submit) -> None:
         try:
             self._port.submit(self._session.session_id, work)
         except StageUnavailable as error:
             self._queue.append(StageLost(work.stage_id, str(error)))
 
-    def _run_turn(self, work: StartTurn | AbortTurn) -> None:
-        if isinstance(work, AbortTurn):
-            self._port.run_turn(work)
-            return
+    def _stop(self, work: Abort | AbortTurn) -> None:
+        try:
+            if isinstance(work, Abort):
+                self._port.abort(work.request_ids)
+            else:
+                self._port.run_turn(work)
+        except Exception:
+            if not self._session.closed:
+                raise
+            # The end goes on: open requests are dropped before the slot is free, and a turn
+            # beside the session ends by itself.
+            logger.exception("session %s: its work could not be ended", self._session.session_id)
+
+    def _start_turn(self, work: StartTurn) -> None:
         turn_id = work.turn_id
 
         def on_part(part: TurnChunk | TurnFailure) -> None:
@@ -273,10 +285,13 @@ class DuplexSessionRunner:
         self._queue.clear()
         self._set_timer(None)
         self._observer.ended(reason)
-        self._on_ended(reason)
-        if self._closing_event is not None:
-            # Told only now: whoever sees it may count on the slot.
-            self._link.output.close(self._closing_event)
+        is_free = self._on_ended(reason)
+        closing = self._closing_event
+        if isinstance(closing, SessionClosed) and not is_free:
+            closing = msgspec.structs.replace(closing, slot_released=False)
+        if closing is not None:
+            # Told only now: whoever sees it may count on what it says of the slot.
+            self._link.output.close(closing)
 
 
 def _failure(cause: SessionInput | None) -> DuplexError:
