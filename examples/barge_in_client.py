@@ -193,9 +193,14 @@ async def connected(
             yield client
         return
     # Only --inline needs more than the client library.
+    from omniduplex.config.errors import ConfigError
     from omniduplex.entrypoints.duplex_omni import DuplexOmni
+    from omniduplex.stages.errors import StageStartError
 
-    omni = await asyncio.to_thread(DuplexOmni, model)
+    try:
+        omni = await asyncio.to_thread(DuplexOmni, model)
+    except (ConfigError, StageStartError) as error:
+        raise DuplexClientError(f"the model did not start: {error}") from error
     try:
         async with InlineDuplexClient(omni, model=model, config=config) as inline:
             yield inline

@@ -9,6 +9,8 @@ from contextlib import suppress
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+if len(sys.argv) != 5:
+    sys.exit(__doc__)
 url, model, question, answer = sys.argv[1:]
 with wave.open(question, "rb") as reader:
     pcm, audio = reader.readframes(reader.getnframes()), bytearray()
@@ -20,9 +22,8 @@ with connect(f"{url}/v1/realtime?model={model}") as socket:
 
     manual = {"input": {"turn_detection": None}}  # our commit ends the turn
     send("session.update", session={"type": "realtime", "audio": manual})
-    for start in range(0, len(pcm), 4800):  # 100 ms of mono PCM16
-        chunk = base64.b64encode(pcm[start : start + 4800])
-        send("input_audio_buffer.append", audio=chunk.decode())
+    for at in range(0, len(pcm), 4800):  # 100 ms of mono PCM16
+        send("input_audio_buffer.append", audio=base64.b64encode(pcm[at : at + 4800]).decode())
     send("input_audio_buffer.commit")
     send("response.create")
     for event in map(json.loads, socket):

@@ -55,5 +55,12 @@ def test_a_folder_without_speech_is_refused(tmp_path: Path) -> None:
         load_questions(tmp_path)
 
 
+@pytest.mark.parametrize("content", [b"", b"hi", b"RIFF\x04\0\0\0WAVE", b"no sound at all"])
+def test_a_file_that_is_no_wav_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "broken.wav").write_bytes(content)
+    with pytest.raises(QuestionError, match=r"broken\.wav is not a WAV of integer PCM: \w"):
+        load_questions(tmp_path)
+
+
 def test_there_are_twelve_different_questions() -> None:
     assert len(set(QUESTION_TEXTS)) == 12

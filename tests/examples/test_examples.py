@@ -152,6 +152,18 @@ def test_a_voice_sample_that_is_not_there_is_told_in_a_line(tmp_path: Path) -> N
     assert "Traceback" not in done.stderr
 
 
+def test_a_model_that_does_not_start_inline_is_told_in_a_line(tmp_path: Path) -> None:
+    question = tone(tmp_path / "question.wav", 440, 0.1)
+    done = run(
+        "barge_in_client.py",
+        *("--inline", "--model", "nobody/nothing", "--output-dir", tmp_path / "out"),
+        *("--question-wav", question, "--interrupt-wav", question),
+    )
+    assert done.returncode == 1
+    assert "nobody/nothing" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_recording_stands_in_for_the_microphone(tmp_path: Path, server: Server) -> None:
     question = tone(tmp_path / "question.wav", 440, 0.8)
     told = succeed("microphone_client.py", "--url", server.url, "--model", ECHO, "--wav", question)
@@ -235,6 +247,14 @@ def test_the_raw_client_says_why_it_was_turned_away(tmp_path: Path) -> None:
         serving.join()
 
     assert (done.returncode, done.stderr) == (1, "all slots are taken\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("ws://127.0.0.1:9", ECHO, "question.wav")])
+def test_the_raw_client_says_what_it_wants(arguments: tuple[str, ...]) -> None:
+    done = run("raw_websocket.py", *arguments)
+    assert done.returncode == 1
+    assert "raw_websocket.py URL MODEL QUESTION.wav (24 kHz) ANSWER.wav" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_raw_client_is_short_and_needs_only_websockets() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import wave
 from pathlib import Path
 
 import msgspec
@@ -53,14 +54,18 @@ def load_questions(folder: Path) -> list[Question]:
     """The WAVs of a folder by name; the words of `a.wav`, if known, are in `a.txt`.
 
     Raises:
-        QuestionError: there is no WAV, or one is silent.
-        OSError, wave.Error, EOFError: a file cannot be read.
+        QuestionError: there is no WAV, or one is silent or no WAV of integer PCM.
+        OSError: a file cannot be read.
     """
     found = []
     for path in sorted(folder.glob("*.wav")):
         words = path.with_suffix(".txt")
         text = words.read_text("utf-8").strip() if words.exists() else None
-        asked = question(path.stem, *read_wav(path), text or None)
+        try:
+            pcm, rate_hz = read_wav(path)
+        except (wave.Error, EOFError) as error:
+            raise QuestionError(f"{path} is not a WAV of integer PCM: {error}") from error
+        asked = question(path.stem, pcm, rate_hz, text or None)
         if not speech_end(asked.pcm):
             raise QuestionError(f"{path} holds no speech")
         found.append(asked)
