@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -11,6 +12,7 @@ from tests.models.local.conftest import asset
 from typer.testing import CliRunner
 
 from omniduplex.audio.wav import read_wav
+from omniduplex.benchmarks.turns import command
 from omniduplex.entrypoints.cli.main import app
 from omniduplex.models.local.assets import load_manifest
 
@@ -31,6 +33,28 @@ def test_what_a_user_can_put_right_is_told_in_a_line(arguments: tuple[str, ...],
     assert "bench failed" in result.output
     assert told in result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("model", ["omniduplex/local", "omniduplex/echo", "my/own"])
+@pytest.mark.parametrize("dialect", ["duplex", "openai"])
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [((), "semantic_vad"), (("--vad", "server_vad"), "server_vad")],
+    ids=["untold", "told"],
+)
+def test_turns_are_ended_in_one_way_whatever_the_model_is_called(
+    monkeypatch: pytest.MonkeyPatch, model: str, dialect: str, told: tuple[str, ...], asked: str
+) -> None:
+    chosen: list[command.Choice] = []
+
+    def note(choice: command.Choice, *_: Any, **__: Any) -> None:
+        chosen.append(choice)
+
+    monkeypatch.setattr(command, "measure_turns", note)
+    arguments = ["--url", "ws://127.0.0.1:9", "--model", model, "--dialect", dialect, *told]
+    result = CliRunner().invoke(app, ["bench", "turns", *arguments])
+    assert result.exit_code == 0, result.output
+    assert [(choice.model, choice.vad) for choice in chosen] == [(model, asked)]
 
 
 @pytest.mark.local

@@ -229,13 +229,13 @@ def turns(
         str, typer.Option(help="What the session does about overlapping speech.")
     ] = "barge_in_on_speech",
     vad: Annotated[
-        Vad | None,
+        Vad,
         typer.Option(
             "--turn-detection",
             "--vad",
-            help="Who ends a turn; none: semantic_vad if the embedded model answers.",
+            help="What ends a turn; a model that knows no meaning waits as for server_vad.",
         ),
-    ] = None,
+    ] = Vad.SEMANTIC,
     dialect: Annotated[
         Dialect, typer.Option(help="`openai` talks with any OpenAI Realtime server.")
     ] = Dialect.DUPLEX,
@@ -252,8 +252,6 @@ def turns(
     from omniduplex.benchmarks.server_process import serve
     from omniduplex.benchmarks.turns.command import Choice, measure_turns
 
-    if vad is None:
-        vad = Vad.SEMANTIC if model == DEFAULT_MODEL else Vad.SERVER
     choice = Choice(
         model=model,
         dialect=dialect.value,
