@@ -172,3 +172,7 @@ def test_the_model_that_nobody_need_name_is_named_once() -> None:
     name = re.compile(rf"\b{DEFAULT_MODEL}\b")
     found = [text for module in MODULES for text in texts(module) if name.search(text)]
     assert found == [DEFAULT_MODEL]
+
+
+def test_who_uses_the_package_gets_its_types() -> None:
+    assert (ROOT / "src" / "omniduplex" / "py.typed").is_file()

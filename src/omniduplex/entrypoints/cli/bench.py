@@ -360,6 +360,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _spoken_questions() -> list[Question]:
+    from omniduplex.models.local.runtimes import require_runtimes
+
+    require_runtimes()
     import onnxruntime
 
     from omniduplex.benchmarks.questions import QUESTION_TEXTS, question

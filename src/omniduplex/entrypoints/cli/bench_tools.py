@@ -59,6 +59,7 @@ def told_failures() -> Iterator[None]:
     from omniduplex.benchmarks.turns.command import ChoiceError
     from omniduplex.benchmarks.turns.line import LineError
     from omniduplex.clients import DuplexClientError
+    from omniduplex.config.errors import ConfigError
     from omniduplex.models.local.asset_sources import AssetError
 
     known = (
@@ -68,6 +69,7 @@ def told_failures() -> Iterator[None]:
         ServeChoiceError,
         LineError,
         DuplexClientError,
+        ConfigError,
         AssetError,
         OSError,
         wave.Error,

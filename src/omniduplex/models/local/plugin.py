@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from omniduplex.config.pipeline import PipelineConfig
 from omniduplex.engine.duplex.plugin import DuplexModelPlugin
+from omniduplex.models.local.runtimes import require_runtimes
 from omniduplex.models.local.session_state import EAR_RATE_HZ, LocalSessionState
 from omniduplex.protocol.duplex import DuplexCapabilities, DuplexError, DuplexSessionConfig
 
@@ -16,6 +18,10 @@ class LocalDuplexPlugin(DuplexModelPlugin):
 
     input_rate_hz: ClassVar[int] = EAR_RATE_HZ
     recognises_items: ClassVar[bool] = True
+
+    def __init__(self, pipeline: PipelineConfig) -> None:
+        require_runtimes()
+        super().__init__(pipeline)
 
     def capabilities(self, max_sessions: int) -> DuplexCapabilities:
         """All of the base contract, lease and resume included."""

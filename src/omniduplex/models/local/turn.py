@@ -40,6 +40,7 @@ from omniduplex.models.local.messages import (
     decode_from_listen,
     encode,
 )
+from omniduplex.models.local.runtimes import require_runtimes
 from omniduplex.stages.messages import StageInput, StageOutput
 
 
@@ -182,6 +183,7 @@ class LocalTurnPlugin(TurnPlugin):
     input_rate_hz = 16_000
 
     def __init__(self, pipeline: PipelineConfig) -> None:
+        require_runtimes()
         super().__init__(pipeline)
         self._language = msgspec.convert(pipeline.stages[0].options, _Language).language
 
