@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omniduplex.engine.duplex.session.overlap_policy import OverlapView, judge
 from omniduplex.engine.duplex.session.overlap_table import AppendVerdict, AppendView, judge_append
 
 ROW = AppendView(
@@ -257,3 +258,25 @@ def test_an_answer_that_may_not_be_interrupted_says_so(facts: dict[str, Any]) ->
     judged = verdict(interruptible=False, **facts)
     assert (judged.action, judged.reason) == ("listen", "response_uninterruptible")
     assert (judged.buffers, judged.defers, judged.overlap_ms) == (True, True, 100)
+
+
+@given(
+    policy=st.sampled_from(["listen_only", "barge_in_on_speech", "adaptive"]),
+    supports_barge_in=st.booleans(),
+    interruptible=st.booleans(),
+    onset=st.sampled_from([None, True, False]),
+    speech_ms=st.integers(0, 3000),
+    barge_in_ms=st.sampled_from([0.0, 500.0, 1200.0]),
+    transcript=st.sampled_from([None, "um", "Paris", "No wait", "and then he went"]),
+)
+def test_speech_is_judged_the_same_whoever_tells_of_it(
+    speech_ms: int, transcript: str | None, **facts: Any
+) -> None:
+    """Rows 12 to 18; only what a client declares, and assent in its words, comes before them."""
+    ear = judge(OverlapView(short_ack_ms=700, speech_ms=speech_ms, transcript=transcript, **facts))
+    before_ms = speech_ms // 3
+    append = verdict(
+        duration_ms=speech_ms - before_ms, overlap_ms=before_ms, transcript=transcript, **facts
+    )
+    assert append.overlap_ms == speech_ms
+    assert (append.action, append.reason) == (ear.action, ear.reason)

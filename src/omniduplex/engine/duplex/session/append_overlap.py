@@ -1,4 +1,7 @@
-"""What a client appends while an answer is under way: judged, kept back, or given on."""
+"""What a client appends while an answer is under way: judged, kept from the model, or given on.
+
+The judge is `overlap_table`, with `overlap_policy` behind it, which `overlap` asks for an ear.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from msgspec import UNSET
 from omniduplex.audio.pcm import duration_ms
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.kept_audio import KeptAudio
+from omniduplex.engine.duplex.session.listening import tell_overlap
 from omniduplex.engine.duplex.session.open_turn import Given
 from omniduplex.engine.duplex.session.output_lane import OutputLane
 from omniduplex.engine.duplex.session.overlap_table import (
@@ -15,8 +19,9 @@ from omniduplex.engine.duplex.session.overlap_table import (
     AppendView,
     judge_append,
 )
-from omniduplex.protocol.duplex import AppendAudio, OverlapDecision, OverlapMetadata
+from omniduplex.protocol.duplex import AppendAudio, OverlapMetadata
 
+CANCEL_REASON = "barge_in"
 REPORT_LATE_S = 5.0
 """A client that reports nothing for so long after a player without pauses is done plays nothing."""
 IGNORED = frozenset(("client_overlap_action", "client_force_listen"))
@@ -100,7 +105,7 @@ class AppendOverlap:
     def _strike(self, view: AppendView, verdict: AppendVerdict) -> None:
         """Stop the answer, which gives the model what was kept over it."""
         self._tell(view, verdict)
-        self._output.stop("barge_in")
+        self._output.stop(CANCEL_REASON)
 
     def _heard(self, command: AppendAudio, pcm: bytes, *, speech: bool) -> Given:
         """What nothing stands in the way of, behind what was heard right before it."""
@@ -164,27 +169,16 @@ class AppendOverlap:
         told, self._told = self._told, (verdict.action, verdict.reason)
         if self._core.config.turn_detection is not None and told == self._told:
             return
-        strikes = verdict.action == "barge_in"
-        metadata = OverlapMetadata(
+        facts = OverlapMetadata(
             duration_ms=view.duration_ms,
             overlap_ms=verdict.overlap_ms,
             overlap_speech_ms=verdict.overlap_ms,
             buffer_audio=verdict.buffers,
             defer_runtime_append=verdict.defers,
             force_listen=verdict.force_listen or UNSET,
-            preserve_realtime_input=strikes or UNSET,
-            cancel_reason="barge_in" if strikes else UNSET,
+            preserve_realtime_input=verdict.action == "barge_in" or UNSET,
         )
-        self._core.emit(
-            OverlapDecision(
-                session_id=self._core.session_id,
-                epoch=self._core.epoch,
-                policy=self._core.config.overlap_policy,
-                action=verdict.action,
-                reason=verdict.reason,
-                metadata=metadata,
-            )
-        )
+        tell_overlap(self._core, verdict, facts, cancel_reason=CANCEL_REASON)
 
     # -- what becomes of it -----------------------------------------------------------------
 

@@ -188,12 +188,16 @@ class InputLane:
     # -- turns that end by listening --------------------------------------------------------
 
     def speech_started(self, event: UserSpeechStarted) -> None:
-        """The user speaks: announce it first, then see what it does to an answer."""
+        """The user speaks."""
         self._turn.heard.speech = True
         if self._overlap.begins(event):
-            self._turn.announce(self._sent_at(event.audio_start_ms))
-            self._overlap.announced()
-            self._core.turn_state = "user_speaking"
+            self._takes_floor(event)
+
+    def _takes_floor(self, start: UserSpeechStarted) -> None:
+        """Announce first that the user speaks, then see what it does to an answer."""
+        self._turn.announce(self._sent_at(start.audio_start_ms))
+        self._overlap.announced()
+        self._core.turn_state = "user_speaking"
 
     def _sent_at(self, model_ms: int) -> int:
         """Where in the client's audio (ms) is what the model heard there on its own clock."""
@@ -203,13 +207,7 @@ class InputLane:
         """The user speaks over an answer: by now it may be known to be an interruption."""
         start = self._overlap.goes_on(event)
         if start is not None:
-            self._interrupted_by(start)
-
-    def _interrupted_by(self, start: UserSpeechStarted) -> None:
-        self._turn.announce(self._sent_at(start.audio_start_ms))
-        if self._output.interruptible:
-            self._output.stop("turn_detected")
-        self._core.turn_state = "user_speaking"
+            self._takes_floor(start)
 
     def drafted(self, event: UserTurnDraft) -> None:
         """The user may be done."""
@@ -224,7 +222,7 @@ class InputLane:
                 self._turn_over()
                 self._output.drop_draft()
                 return
-            self._interrupted_by(start)
+            self._takes_floor(start)
         turn = self._end_turn(event.audio_end_ms, event.transcript)
         reason = self._overlap.why_not_a_turn(event)
         if reason is None:

@@ -1,11 +1,19 @@
-"""The listen decision on the wire."""
+"""Decisions on the wire: to keep listening, and what becomes of speech over an answer."""
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import UNSET
 
 from omniduplex.engine.duplex.session.core import SessionCore
-from omniduplex.protocol.duplex import ListenDecision, ListenResponse, ResponseFacts
+from omniduplex.engine.duplex.session.overlap_policy import Verdict
+from omniduplex.protocol.duplex import (
+    ListenDecision,
+    ListenResponse,
+    OverlapDecision,
+    OverlapMetadata,
+    ResponseFacts,
+)
 
 MODEL_LISTENS = {"model_listen": True, "continuation_limit": False}
 """Whose decision it was, where the contract says so."""
@@ -48,5 +56,23 @@ def tell_listening(core: SessionCore, reason: str, *, ends: str | None = None) -
             epoch=core.epoch,
             response_id=ends,
             response=ListenResponse(id=ends or UNSET, metadata=facts),
+        )
+    )
+
+
+def tell_overlap(
+    core: SessionCore, verdict: Verdict, facts: OverlapMetadata, *, cancel_reason: str
+) -> None:
+    """Tell how speech over an answer was judged; and if that stops the answer, by which reason."""
+    if verdict.action == "barge_in":
+        facts = msgspec.structs.replace(facts, cancel_reason=cancel_reason)
+    core.emit(
+        OverlapDecision(
+            session_id=core.session_id,
+            epoch=core.epoch,
+            policy=core.config.overlap_policy,
+            action=verdict.action,
+            reason=verdict.reason,
+            metadata=facts,
         )
     )

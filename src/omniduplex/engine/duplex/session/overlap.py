@@ -1,9 +1,11 @@
-"""Speech over an answer: judged at its onset, or as it goes on, and told to the client."""
+"""Speech over an answer as an ear tells of it: kept from the client until it is judged.
+
+The judge is `overlap_policy`; `append_overlap` asks it of what a client appends.
+"""
 
 from __future__ import annotations
 
 import msgspec
-from msgspec import UNSET
 
 from omniduplex.engine.duplex.model_events import (
     UserSpeechProgress,
@@ -11,6 +13,7 @@ from omniduplex.engine.duplex.model_events import (
     UserTurnEnded,
 )
 from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.listening import tell_overlap
 from omniduplex.engine.duplex.session.output_lane import OutputLane
 from omniduplex.engine.duplex.session.overlap_policy import (
     UNINTERRUPTIBLE,
@@ -19,8 +22,9 @@ from omniduplex.engine.duplex.session.overlap_policy import (
     judge,
     why_not_a_turn,
 )
-from omniduplex.protocol.duplex import OverlapDecision, OverlapMetadata
+from omniduplex.protocol.duplex import OverlapMetadata
 
+CANCEL_REASON = "turn_detected"
 USUAL_LEVEL_WEIGHT = 0.3
 """How much one turn moves the user's usual level: the last few count."""
 NO_VERDICT = Verdict("listen", "")
@@ -66,21 +70,21 @@ class Overlap:
         """The user starts to speak; true when that may be announced at once."""
         self._verdict = NO_VERDICT
         self._progress = NOTHING_HEARD
-        if self._core.config.overlap_policy != "adaptive" or not self._is_answering():
+        if not self._judges_in_secret:
             return True
         self._withheld = start
         self._core.run(self._core.model.plan_overlap(self._core.fence, active=True))
         return False
 
     def announced(self) -> None:
-        """The client knows that the user speaks: judge what that does to an answer."""
-        if self._core.config.overlap_policy == "adaptive":
-            return
-        verdict = judge(self._view())
-        if self._output.active is not None or verdict.reason == UNINTERRUPTIBLE:
-            self._tell(verdict)
+        """The client knows that the user speaks: an answer that this interrupts ends now."""
+        verdict = self._verdict
+        if self._core.config.overlap_policy != "adaptive":
+            verdict = judge(self._view())
+            if self._output.active is not None or verdict.reason == UNINTERRUPTIBLE:
+                self._tell(verdict)
         if verdict.action == "barge_in":
-            self._output.stop("turn_detected")
+            self._output.stop(CANCEL_REASON)
 
     def goes_on(self, progress: UserSpeechProgress) -> UserSpeechStarted | None:
         """The utterance goes on; the start to announce, if it is an interruption by now."""
@@ -89,9 +93,9 @@ class Overlap:
         if progress.transcript is None:  # nothing new; an empty one means that no words were heard
             progress = msgspec.structs.replace(progress, transcript=self._progress.transcript)
         self._progress = progress
-        verdict = judge(self._view())
-        if not self._is_answering():
+        if not self._judges_in_secret:
             return self._release()
+        verdict = judge(self._view())
         self._tell(verdict)
         return self._release() if verdict.action == "barge_in" else None
 
@@ -103,7 +107,7 @@ class Overlap:
         """
         if self._withheld is None:
             return None
-        if not self._is_answering() and event.transcript:
+        if not self._judges_in_secret and event.transcript:
             return self._release()
         self._take(event)
         verdict = judge(self._view(ended=True))
@@ -146,8 +150,11 @@ class Overlap:
             self._core.run(self._core.model.plan_overlap(self._core.fence, active=False))
         return start
 
-    def _is_answering(self) -> bool:
-        return self._output.active is not None or self._output.playout.playing is not None
+    @property
+    def _judges_in_secret(self) -> bool:
+        """Whether speech may be no turn, so that its client is not to hear of it yet."""
+        answers = self._output.active is not None or self._output.playout.playing is not None
+        return answers and self._core.config.overlap_policy == "adaptive"
 
     def _view(self, *, ended: bool = False) -> OverlapView:
         config, progress = self._core.config, self._progress
@@ -172,18 +179,5 @@ class Overlap:
         if verdict == self._verdict:
             return
         self._verdict = verdict
-        strikes = verdict.action == "barge_in"
-        metadata = OverlapMetadata(
-            overlap_speech_ms=self._progress.speech_ms,
-            cancel_reason="turn_detected" if strikes else UNSET,
-        )
-        self._core.emit(
-            OverlapDecision(
-                session_id=self._core.session_id,
-                epoch=self._core.epoch,
-                policy=self._core.config.overlap_policy,
-                action=verdict.action,
-                reason=verdict.reason,
-                metadata=metadata,
-            )
-        )
+        facts = OverlapMetadata(overlap_speech_ms=self._progress.speech_ms)
+        tell_overlap(self._core, verdict, facts, cancel_reason=CANCEL_REASON)

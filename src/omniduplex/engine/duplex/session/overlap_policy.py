@@ -1,7 +1,8 @@
 """What speech during an answer means: an interruption, an acknowledgement, or neither.
 
-Pure functions over small frozen views (wire contract, section 8.2, and its row of thresholds made
-reachable by the `adaptive` policy).
+Pure functions over a small frozen view: rows 12 to 18 of the wire contract's table (section 8.2),
+whoever tells of the speech, an ear or the appends of a client; `adaptive` is the policy that has
+thresholds.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ class OverlapView(msgspec.Struct, frozen=True, kw_only=True):
 
     `usual_level_dbfs` is the level at which this user speaks to us; None before the first turn.
     `brightness_db`, `floor` and `tic` are as in `UserSpeechProgress`.
+    `onset` says that an utterance begins here, or that it runs already; None where nobody listens.
     `ended` says that the utterance is over, so that its words are final.
     """
 
@@ -121,6 +123,7 @@ class OverlapView(msgspec.Struct, frozen=True, kw_only=True):
     floor: float | None = None
     tic: float | None = None
     usual_level_dbfs: float | None = None
+    onset: bool | None = True
     ended: bool = False
 
 
@@ -134,6 +137,13 @@ class Verdict(msgspec.Struct, frozen=True):
     def is_turn(self) -> bool:
         """Whether it takes the floor, at once or after an answer that is said to its end."""
         return self.action == "barge_in" or self.reason == UNINTERRUPTIBLE
+
+
+ON_SPEECH = {
+    True: Verdict("barge_in", "server_vad_speech_started"),
+    False: Verdict("listen", "server_vad_utterance_active"),
+    None: Verdict("barge_in", "policy_barge_in_on_speech"),
+}
 
 
 def judge(view: OverlapView) -> Verdict:
@@ -151,7 +161,7 @@ def _judge_alone(view: OverlapView) -> Verdict:
     if not view.supports_barge_in:
         return Verdict("listen", "barge_in_unsupported")
     if view.policy == "barge_in_on_speech":
-        return Verdict("barge_in", "server_vad_speech_started")
+        return ON_SPEECH[view.onset]
     return _adaptive(view)
 
 

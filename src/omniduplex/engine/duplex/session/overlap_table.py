@@ -1,7 +1,7 @@
 """What one append during an answer means: wire contract, section 8.2, the first row that matches.
 
-A pure function over a frozen view. Where a client commits its turns, nobody else has told speech
-from silence, so that each append is judged by what its client says of it, and by its level.
+A pure function over a frozen view: what a client says of its append comes first, then what it is by
+its level; what is speech, and no more is known of it, is left to `overlap_policy`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import msgspec
 
 from omniduplex.engine.duplex.session.overlap_policy import (
     UNINTERRUPTIBLE,
-    Action,
+    OverlapView,
+    Verdict,
     is_short_ack,
+    judge,
     words,
 )
 from omniduplex.protocol.duplex import OverlapPolicy
@@ -56,15 +58,13 @@ class AppendView(msgspec.Struct, frozen=True, kw_only=True):
         return self.overlap_ms + (self.duration_ms if self.speech else 0.0)
 
 
-class AppendVerdict(msgspec.Struct, frozen=True, kw_only=True):
+class AppendVerdict(Verdict, frozen=True, kw_only=True):
     """What to do with an append, and the contract's word for why.
 
     `buffers` keeps its audio for the user's turn, `defers` keeps it from the model until the answer
     is over. `overlap_ms` is the speech over the answer from now on.
     """
 
-    action: Action
-    reason: str
     overlap_ms: float
     buffers: bool = True
     defers: bool = False
@@ -101,7 +101,8 @@ def _auto(view: AppendView) -> AppendVerdict:
     """Rows 6 and 7: the model hears everything, and answers by itself."""
     interrupts = view.speech and view.policy == "barge_in_on_speech" and view.onset is not False
     if interrupts:
-        return _barge_in(view, _onset_or(view, "barge_in_on_speech"))
+        reason = "server_vad_speech_started" if view.onset else "barge_in_on_speech"
+        return _barge_in(view, reason)
     return AppendVerdict(
         action="listen",
         reason="auto_response_continuous",
@@ -111,7 +112,7 @@ def _auto(view: AppendView) -> AppendVerdict:
 
 
 def _explicit(view: AppendView) -> AppendVerdict:
-    """Rows 8 to 12: what needs no policy, and the policy that never interrupts."""
+    """Rows 8 to 11: what needs no policy."""
     if view.force_listen:
         reason = "client_force_listen"
         return _listen(view, reason, overlap_ms=0.0, buffers=view.speech, force_listen=True)
@@ -123,39 +124,26 @@ def _explicit(view: AppendView) -> AppendVerdict:
         )
     if view.transcript is not None and is_short_ack(words(view.transcript)):
         return _listen(view, "short_ack_transcript", overlap_ms=0.0, buffers=False)
-    match view.policy:
-        case "listen_only":
-            return _listen(view, "policy_listen_only")
-        case "barge_in_on_speech":
-            return _on_speech(view)
-        case _:
-            return _by_length(view)
+    return _by_policy(view)
 
 
-def _on_speech(view: AppendView) -> AppendVerdict:
-    """Rows 13 to 15: the onset of speech interrupts."""
-    if not view.supports_barge_in:
-        return _listen(view, "barge_in_unsupported")
-    if view.onset is False:
-        reason = "server_vad_utterance_active"
-        return _listen(view, reason, defers=False, force_listen=True)
-    return _barge_in(view, _onset_or(view, "policy_barge_in_on_speech"))
-
-
-def _by_length(view: AppendView) -> AppendVerdict:
-    """Rows 16 to 18: enough speech interrupts."""
-    overlap_ms = view.overlap_with_this_ms
-    if max(view.duration_ms, overlap_ms) <= view.short_ack_ms:
-        return _listen(view, "short_ack")
-    if overlap_ms < view.barge_in_ms:
-        return _listen(view, "accumulating_overlap_speech")
-    if not view.supports_barge_in:
-        return _listen(view, "barge_in_unsupported")
-    return _barge_in(view, "long_overlap_speech")
-
-
-def _onset_or(view: AppendView, reason: str) -> str:
-    return "server_vad_speech_started" if view.onset else reason
+def _by_policy(view: AppendView) -> AppendVerdict:
+    """Rows 12 to 18: speech like any that an ear tells of."""
+    verdict = judge(
+        OverlapView(
+            policy=view.policy,
+            supports_barge_in=view.supports_barge_in,
+            short_ack_ms=view.short_ack_ms,
+            barge_in_ms=view.barge_in_ms,
+            speech_ms=view.overlap_with_this_ms,
+            transcript=view.transcript or None,
+            onset=view.onset,
+        )
+    )
+    if verdict.action == "barge_in":
+        return _barge_in(view, verdict.reason)
+    runs = verdict.reason == "server_vad_utterance_active"
+    return _listen(view, verdict.reason, defers=not runs, force_listen=runs)
 
 
 def _barge_in(view: AppendView, reason: str) -> AppendVerdict:
