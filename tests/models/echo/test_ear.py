@@ -81,6 +81,35 @@ def test_the_client_sets_the_silence_that_ends_a_turn(silence_ms: int, end_ms: i
     assert [event.audio_end_ms for event in echo.of(UserTurnEnded)] == [end_ms]
 
 
+@pytest.mark.parametrize(("padding_ms", "start_ms"), [(0, 480), (300, 180), (5000, 0)])
+def test_a_turn_is_told_to_begin_the_clients_padding_earlier(
+    padding_ms: int, start_ms: int
+) -> None:
+    detection = TurnDetection(prefix_padding_ms=padding_ms)
+    echo = EchoDriver(config=msgspec.structs.replace(CONFIG, turn_detection=detection))
+    echo.append(silence(480) + tone(400))
+
+    assert echo.of(UserSpeechStarted) == [UserSpeechStarted(start_ms)]
+
+
+@pytest.mark.parametrize("order", ["commit", "clear", "its end"])
+def test_padding_takes_nothing_from_what_is_sealed_or_dropped(order: str) -> None:
+    detection = TurnDetection(prefix_padding_ms=300, silence_duration_ms=80)
+    echo = EchoDriver(config=msgspec.structs.replace(CONFIG, turn_detection=detection))
+    echo.append(tone(400))
+    if order == "its end":
+        echo.append(silence(80))
+    elif order == "clear":
+        echo.append(tone(80))
+        echo.clear()
+    else:
+        echo.append(tone(80))
+        echo.commit()
+    echo.append(silence(80) + tone(80))
+
+    assert echo.of(UserSpeechStarted)[1] == UserSpeechStarted(480)
+
+
 def test_an_update_changes_the_silence_in_the_middle_of_a_turn() -> None:
     echo = EchoDriver()
     echo.append(tone(400))

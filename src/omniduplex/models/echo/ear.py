@@ -92,6 +92,7 @@ class Ear:
         self.last_turn = Turn()
         self._early_words = early_words
         self._utterance: Utterance | None = None
+        self._sealed = 0  # samples that belong to what was committed, cleared or ended
         self._ended = 0  # turns of this generation
         self._newest: deque[Turn] = deque(maxlen=_KEPT_TURNS)
 
@@ -109,6 +110,7 @@ class Ear:
         level = pcm.rms(rest)
         if level >= SPEECH_RMS:
             self._take(rest, level, start, force_listen)
+        self._sealed = self.position
         return self._end_turn(self._utterance) if self._utterance else Turn()
 
     def with_unknown(self, turn: Turn, turns_known: int) -> Turn:
@@ -127,6 +129,7 @@ class Ear:
         self._advance(rest)
         self._begin_generation()
         self._utterance = None
+        self._sealed = self.position
 
     def _begin_generation(self) -> None:
         self.generation += 1
@@ -155,7 +158,8 @@ class Ear:
         if utterance is None or not self.settings.ends_turns:
             return
         if not was_open:
-            yield SpeechHeard(ms_of(start), self.generation)
+            padding = self.settings.padding_ms * INPUT_RATE_HZ // 1000
+            yield SpeechHeard(ms_of(max(self._sealed, start - padding)), self.generation)
         if self.watched:
             words = utterance.describe().transcript if self._early_words else None
             yield SpeechGrew(utterance.loud_ms, utterance.level_dbfs, words, self.generation)
@@ -173,6 +177,7 @@ class Ear:
 
     def _end_turn(self, utterance: Utterance) -> Turn:
         self._utterance = None
+        self._sealed = self.position
         self.last_turn = utterance.describe()
         return self.last_turn
 

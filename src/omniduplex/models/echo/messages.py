@@ -24,11 +24,13 @@ class EchoOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class Listen(msgspec.Struct, frozen=True, tag=1):
     """Opens the listening request, or changes how it listens.
 
-    `silence_ms` of audio end a turn; with `ends_turns` false only commits do.
+    `silence_ms` of audio end a turn; with `ends_turns` false only commits do. A turn is told to
+    begin `padding_ms` before its first loud unit.
     """
 
     silence_ms: int
     ends_turns: bool
+    padding_ms: int = 0
 
 
 class ForceListen(msgspec.Struct, frozen=True, tag=2):

@@ -66,6 +66,7 @@ class EchoSessionState(DuplexModelSessionState):
             messages.Listen(
                 silence_ms=detection.silence_duration_ms if detection else DEFAULT_SILENCE_MS,
                 ends_turns=config.decides_turns or self._options.self_start,
+                padding_ms=detection.prefix_padding_ms if detection else 0,
             ),
         )
 
