@@ -157,6 +157,21 @@ def test_what_was_kept_moves_no_time_that_an_ear_tells_later(by_hand: SessionDri
     assert by_hand.last(SpeechStopped).audio_end_ms == 1700
 
 
+def test_what_was_kept_moves_no_time_before_it(by_hand: SessionDriver) -> None:
+    answering(by_hand)
+    by_hand.append(800)
+    by_hand.model_ends()
+    by_hand.commit()
+    by_hand.send(UpdateSession(session=SessionPatch(turn_detection=TurnDetectionPatch())))
+    by_hand.append(1000)
+    # Only now the model tells of what it heard before it got what was kept, at 800 ms.
+    by_hand.user_speaks(100)
+    by_hand.user_turn_ends("Before that", 400)
+
+    assert by_hand.last(SpeechStarted).audio_start_ms == 100
+    assert by_hand.last(SpeechStopped).audio_end_ms == 400
+
+
 @pytest.mark.parametrize("how", ["over it", "after it", "instead of it"])
 def test_the_words_that_its_client_knows_stay_with_the_audio(
     by_hand: SessionDriver, how: str

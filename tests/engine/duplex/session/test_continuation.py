@@ -241,3 +241,14 @@ def test_silence_of_its_own_moves_no_time_that_its_ear_tells(clocked: Clocked) -
     driver.append(500)
     driver.user_speaks(2100)
     assert driver.last(SpeechStarted).audio_start_ms == 100
+
+
+def test_silence_of_its_own_moves_no_time_before_it(clocked: Clocked) -> None:
+    driver = answering(clocked(AUTO))
+    driver.append(500)
+    driver.passes(3000)
+    assert driver.model.heard.endswith(UNIT * 3)
+    driver.append(400)
+    # Only now the model tells of what it heard before that silence.
+    driver.user_speaks(200)
+    assert driver.last(SpeechStarted).audio_start_ms == 200

@@ -54,8 +54,11 @@ class InputLane:
         self._silence = IdleSilence(core)
         self._commits = ClientCommits(core, self._turn, self._appends, self.committed)
         output.on_over = self._answer_over
-        self.heard_ms = 0.0
+
+    @property
+    def heard_ms(self) -> float:
         """Audio that was heard since the session began."""
+        return self._turn.clock.heard_ms
 
     @property
     def speaking(self) -> bool:
@@ -117,7 +120,7 @@ class InputLane:
         self._core.pending.unheard_bytes = self._turn.size_bytes(event.audio_ms)
 
     def _heard(self, command: AppendAudio, pcm: bytes) -> None:
-        self.heard_ms += self._turn.length_ms(len(pcm))
+        self._turn.clock.heard(self._turn.length_ms(len(pcm)))
         speech = is_speech(command, pcm, self._core.config.overlap_silence_rms)
         runs = self._turn.heard.started
         if speech or not self._nothing_goes_on:
@@ -182,7 +185,7 @@ class InputLane:
     def _end_stream(self) -> None:
         """What the conversion still holds belongs to this turn."""
         given = self._appends.tail(self._audio.flush())
-        self.heard_ms += self._turn.length_ms(len(given.pcm))
+        self._turn.clock.heard(self._turn.length_ms(len(given.pcm)))
         self._give(given)
 
     # -- turns that end by listening --------------------------------------------------------
@@ -195,13 +198,9 @@ class InputLane:
 
     def _takes_floor(self, start: UserSpeechStarted) -> None:
         """Announce first that the user speaks, then see what it does to an answer."""
-        self._turn.announce(self._sent_at(start.audio_start_ms))
+        self._turn.announce(self._turn.clock.began_at(start.audio_start_ms))
         self._overlap.announced()
         self._core.turn_state = "user_speaking"
-
-    def _sent_at(self, model_ms: int) -> int:
-        """Where in the client's audio (ms) is what the model heard there on its own clock."""
-        return max(0, round(model_ms - (self._turn.given_ms - self.heard_ms)))
 
     def speech_goes_on(self, event: UserSpeechProgress) -> None:
         """The user speaks over an answer: by now it may be known to be an interruption."""
@@ -248,7 +247,7 @@ class InputLane:
     def _end_turn(self, audio_end_ms: int, transcript: str | None) -> CommittedTurn:
         """Begin a new turn; the one that the ear ended."""
         item_id = self._turn.item_id
-        self._turn.fall_silent(self._sent_at(audio_end_ms))
+        self._turn.fall_silent(self._turn.clock.ended_at(audio_end_ms))
         return CommittedTurn(item_id=item_id, transcript=transcript, audio_ms=self._turn_over())
 
     def time_out(self) -> None:

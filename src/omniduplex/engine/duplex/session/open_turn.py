@@ -10,6 +10,7 @@ import msgspec
 from omniduplex.audio.pcm import byte_count, duration_ms
 from omniduplex.engine.duplex.session.continuation import Continuation
 from omniduplex.engine.duplex.session.core import SessionCore
+from omniduplex.engine.duplex.session.input_clock import InputClock
 from omniduplex.protocol.duplex import SpeechStarted, SpeechStopped
 
 MAX_PIECE_BYTES = 8 * 1024 * 1024
@@ -58,15 +59,17 @@ class OpenTurn:
         self._core = core
         self._continuation = continuation
         self.heard = Heard()
-        self._given_ms = 0.0
+        self._clock = InputClock()
+        self._fed_ms = 0.0
 
     @property
-    def given_ms(self) -> float:
-        """The model's clock, ahead of its client's by every silence that was not the client's.
-
-        What was kept is given behind the silence that stood for it.
-        """
-        return self._given_ms + self._continuation.fed_ms
+    def clock(self) -> InputClock:
+        """The model's time and its client's, as of now."""
+        fed_ms = self._continuation.fed_ms
+        if fed_ms > self._fed_ms:
+            self._clock.fed(fed_ms - self._fed_ms)
+            self._fed_ms = fed_ms
+        return self._clock
 
     @property
     def item_id(self) -> str:
@@ -87,7 +90,7 @@ class OpenTurn:
     def give(self, given: Given) -> None:
         """Let the model hear what belongs to the turn, and silence for what does not."""
         model, fence, heard = self._core.model, self._core.fence, self.heard
-        self._given_ms += self.length_ms(given.silence + len(given.pcm))
+        self.clock.given(self.length_ms(given.silence + len(given.pcm)))
         if given.silence:
             self._continuation.fed()
             heard.ignored_ms += self.length_ms(given.silence)
