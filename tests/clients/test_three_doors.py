@@ -43,6 +43,7 @@ ID = re.compile(r"(duplex-|item_|item_resp_|resp_|call_|request_)[0-9a-f]{8,}")
 OF_THE_DOOR = frozenset(
     {
         "attachment_generation",
+        "disconnect_grace_s",
         "event_id",
         "expires_at",
         "response_request_metrics",

@@ -14,20 +14,29 @@ from tests.e2e.browser import (
 
 pytestmark = [pytest.mark.browser, pytest.mark.e2e, pytest.mark.timeout(180)]
 
-# The patience of the page ends when a test calls giveUp(), and its toasts stay.
+# The patience of the page ends when a test calls what is in giveUp, by its length in s; its toasts
+# stay.
 BY_HAND = """
 const set = setTimeout;
+window.giveUp = {};
 window.setTimeout = (act, ms) => {
-  if (ms === 30000) window.giveUp = act;
+  if (ms >= 10000) window.giveUp[ms / 1000] = act;
   return ms < 10000 ? set(act, ms) : 0;
 };
 """
+# What its server says of it: no default, and no two alike.
+GRACE_S = 47
+NEXT_GRACE_S = 61.5
 
 
 @pytest.fixture
 def served() -> Iterator[tuple[ScriptedServer, str]]:
     with scripted_server() as served:
-        served[0].created = {"resume_token": "first", "server_event_seq": 7}
+        served[0].created = {
+            "resume_token": "first",
+            "disconnect_grace_s": GRACE_S,
+            "server_event_seq": 7,
+        }
         yield served
 
 
@@ -44,6 +53,17 @@ def cut(browser: Browser, served: tuple[ScriptedServer, str]) -> Iterator[Page]:
         yield page
 
 
+def come_back(server: ScriptedServer) -> None:
+    """Give the page its session back."""
+    server.send(
+        "session.resumed",
+        session={"id": "duplex-1", "model": "scripted/model"},
+        resume_token="second",
+        disconnect_grace_s=NEXT_GRACE_S,
+        server_event_seq=7,
+    )
+
+
 def test_a_cut_connection_is_resumed_with_what_was_held(cut: Page, server: ScriptedServer) -> None:
     expect(cut.get_by_role("status")).to_have_text("Reconnecting")
     [resume] = server.received("session.resume")
@@ -56,8 +76,7 @@ def test_a_cut_connection_is_resumed_with_what_was_held(cut: Page, server: Scrip
     cut.get_by_label("Message").fill("Still there?")
     cut.keyboard.press("Enter")
     heard = len(server.received("input_audio_buffer.append"))
-    session = {"id": "duplex-1", "model": "scripted/model"}
-    server.send("session.resumed", session=session, resume_token="second", server_event_seq=7)
+    come_back(server)
 
     server.wait("response.create")
     server.wait("input_audio_buffer.append", heard + 1)
@@ -69,9 +88,9 @@ def test_a_cut_connection_is_resumed_with_what_was_held(cut: Page, server: Scrip
 
 
 def test_a_second_cut_is_resumed_with_the_new_token(cut: Page, server: ScriptedServer) -> None:
-    session = {"id": "duplex-1", "model": "scripted/model"}
-    server.send("session.resumed", session=session, resume_token="second", server_event_seq=7)
+    come_back(server)
     expect(cut.get_by_role("status")).to_have_text("Listening")
+    session = {"id": "duplex-1", "model": "scripted/model"}
     server.send("session.updated", session=session, server_event_seq=8)
     server.cuts = True
     _, again = server.wait("session.resume", 2)
@@ -83,7 +102,21 @@ def test_a_session_that_cannot_be_reached_for_its_grace_is_told(
     cut: Page, server: ScriptedServer
 ) -> None:
     expect(cut.get_by_role("status")).to_have_text("Reconnecting")
-    cut.evaluate("giveUp()")
+    cut.evaluate(f"giveUp[{GRACE_S}]()")
+
+    expect(cut.get_by_role("alert")).to_contain_text("The connection ended (1006).")
+    expect(cut.get_by_role("status")).to_have_text("Ready")
+
+
+def test_a_session_is_waited_for_as_long_as_its_newest_grace(
+    cut: Page, server: ScriptedServer
+) -> None:
+    come_back(server)
+    expect(cut.get_by_role("status")).to_have_text("Listening")
+    server.cuts = True
+    server.wait("session.resume", 2)
+    expect(cut.get_by_role("status")).to_have_text("Reconnecting")
+    cut.evaluate(f"giveUp[{NEXT_GRACE_S}]()")
 
     expect(cut.get_by_role("alert")).to_contain_text("The connection ended (1006).")
     expect(cut.get_by_role("status")).to_have_text("Ready")

@@ -24,11 +24,13 @@ def omni() -> FakeOmni:
     return resumable_omni()
 
 
-def test_session_created_carries_the_credential(base: str) -> None:
+def test_session_created_carries_the_credential(base: str, omni: FakeOmni) -> None:
+    omni.limit(disconnect_grace_s=12.5)
     with Talk(base, PATH) as talk:
         created = talk.recv()
 
     assert created["attachment_generation"] == 1
+    assert created["disconnect_grace_s"] == 12.5
     assert re.fullmatch(r"[\w-]{43}", created["resume_token"])
 
 
@@ -41,6 +43,7 @@ def test_no_credential_where_nothing_can_be_resumed(base: str, omni: FakeOmni, p
 
     assert "resume_token" not in created
     assert "attachment_generation" not in created
+    assert "disconnect_grace_s" not in created
     assert session.released.wait(TIMEOUT_S)
     assert session.close_reason == "disconnect"
 
@@ -57,7 +60,7 @@ def take_up_duplex(talk: Talk) -> list[dict[str, Any]]:
     return events + talk.until("session.updated")
 
 
-def test_a_dialect_taken_up_late_is_told_the_credential_then(base: str) -> None:
+def test_a_dialect_taken_up_late_is_told_the_credential_then(base: str, omni: FakeOmni) -> None:
     with Talk(base, "/v1/realtime") as talk:
         *before, granting = take_up_duplex(talk)
         talk.send("session.update", session=TAKE_UP_DUPLEX)
@@ -65,6 +68,7 @@ def test_a_dialect_taken_up_late_is_told_the_credential_then(base: str) -> None:
 
     assert numbers([*before, granting, again]) == [1, 2, 3, 4]
     assert granting["attachment_generation"] == 1
+    assert granting["disconnect_grace_s"] == omni.pipeline.duplex_session.disconnect_grace_s
     assert re.fullmatch(r"[\w-]{43}", granting["resume_token"])
     assert not any("resume_token" in event for event in [*before, again])
 
@@ -103,6 +107,7 @@ def test_a_session_that_took_up_the_dialect_late_is_carried_on(base: str, omni: 
     assert resumed["type"] == "session.resumed"
     assert resumed["session"]["instructions"] == "be brief"
     assert resumed["attachment_generation"] == 2
+    assert resumed["disconnect_grace_s"] == omni.pipeline.duplex_session.disconnect_grace_s
     assert numbers([missed, live]) == [5, 6]
     assert session.close_reason is None
 

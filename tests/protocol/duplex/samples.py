@@ -174,7 +174,9 @@ def samples(dialect: Dialect) -> list[DuplexEvent]:
     """Return one event of every type, the session being of `dialect`."""
     shown = session(dialect)
     return [
-        SessionCreated(session=shown, attachment_generation=1, resume_token="rt_1"),
+        SessionCreated(
+            session=shown, attachment_generation=1, resume_token="rt_1", disconnect_grace_s=30.0
+        ),
         SessionUpdated(session=shown),
         HeartbeatAck(session_id=SESSION_ID),
         SessionClosed(
@@ -184,7 +186,11 @@ def samples(dialect: Dialect) -> list[DuplexEvent]:
             event=Reason(type="session.closed", reason="client_close"),
         ),
         SessionResumed(
-            session_id=SESSION_ID, session=shown, attachment_generation=2, resume_token="rt_2"
+            session_id=SESSION_ID,
+            session=shown,
+            attachment_generation=2,
+            resume_token="rt_2",
+            disconnect_grace_s=30.0,
         ),
         SessionReplaced(session_id=SESSION_ID, attachment_generation=1),
         SessionExpired(session_id=SESSION_ID, reason="idle_ttl_expired"),

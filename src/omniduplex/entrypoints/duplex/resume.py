@@ -55,6 +55,10 @@ class ResumeRight:
         """Whether the session waits for another connection when its own is gone."""
         return self._credential is not None
 
+    @property
+    def _limits(self) -> DuplexSessionRuntimeConfig:
+        return self._omni.pipeline.duplex_session
+
     def grant(self, event: Opening, generation: int) -> Opening:
         """Make the session resumable if its model and its client's dialect are, and say so.
 
@@ -64,7 +68,7 @@ class ResumeRight:
         is_duplex = self._log.dialect is Dialect.DUPLEX or DUPLEX_EXTENSION in session.extensions
         if self.granted or not (is_duplex and session.capabilities.supports_session_resume):
             return event
-        limits: DuplexSessionRuntimeConfig = self._omni.pipeline.duplex_session
+        limits = self._limits
         self._log.journal = EventJournal(
             max_bytes=limits.resume_replay_max_bytes_per_session,
             ttl_s=limits.resume_replay_ttl_s,
@@ -72,7 +76,10 @@ class ResumeRight:
         )
         self._credential = ResumeCredential(self._random_bytes)
         return msgspec.structs.replace(
-            event, attachment_generation=generation, resume_token=self._credential.issue()
+            event,
+            attachment_generation=generation,
+            resume_token=self._credential.issue(),
+            disconnect_grace_s=limits.disconnect_grace_s,
         )
 
     def arrived(self) -> None:
@@ -133,6 +140,7 @@ class ResumeRight:
             session=session,
             attachment_generation=generation,
             resume_token=self._granted().issue(request.resume_token),
+            disconnect_grace_s=self._limits.disconnect_grace_s,
         )
         texts = [self._log.render_at(resumed, cursor), *replay]
         return [text for text in texts if text is not None]

@@ -5,8 +5,8 @@ const PATH = "/v1/realtime?duplex=1&autostart=0";
 const HEARTBEAT_MS = 30_000;
 /** How long a closing server gets for its last words. */
 const CLOSE_TIMEOUT_MS = 2_000;
-/** How long a session waits for its connection: a deployment's default `disconnect_grace_s`. */
-const GRACE_MS = 30_000;
+/** What a browser's timer can wait at most. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** The first try is at once; then the waits double, from the first of these up to the second. */
 const BACKOFF_MS = [250, 4_000];
 /** Closes after which the session waits for us, by code and reason. */
@@ -40,7 +40,11 @@ export class Connection {
   #tries = 0;
   /** What waits for the next socket. @type {[string, object][]} */
   #held = [];
-  /** What a resume shows, when the session has one. @type {{id: string, token: string} | null} */
+  /**
+   * What a resume shows, and for how many ms the session waits for it, when it has one.
+   *
+   * @type {{id: string, token: string, graceMs: number} | null}
+   */
   #resumable = null;
   #lastSeq = 0;
 
@@ -86,7 +90,13 @@ export class Connection {
 
   /** @param {WireEvent} event */
   #receive(event) {
-    if (event.resume_token) this.#resumable = { id: event.session.id, token: event.resume_token };
+    if (event.resume_token) {
+      this.#resumable = {
+        id: event.session.id,
+        token: event.resume_token,
+        graceMs: event.disconnect_grace_s * 1000,
+      };
+    }
     this.#lastSeq = Math.max(this.#lastSeq, event.server_event_seq ?? 0);
     this.#listener.onEvent(event);
     if (event.type === "session.resumed") this.#cameBack();
@@ -101,7 +111,8 @@ export class Connection {
 
   #comeBack() {
     if (this.#patience === null) {
-      this.#patience = setTimeout(() => this.#giveUp(1006), GRACE_MS);
+      const graceMs = Math.min(this.#resumable.graceMs, LONGEST_TIMER_MS);
+      this.#patience = setTimeout(() => this.#giveUp(1006), graceMs);
       this.#tries = 0;
       this.#listener.onCut();
     }

@@ -63,23 +63,28 @@ from omniduplex.protocol.realtime.events import (
 
 
 class SessionCreated(realtime.SessionCreated, frozen=True, kw_only=True):
-    """The session is open; token and generation are there when the model can be resumed."""
+    """The session is open; token, generation and grace are there when it can be resumed.
 
-    session: DuplexSessionObject
-    attachment_generation: int | UnsetType = UNSET
-    resume_token: str | UnsetType = UNSET
-
-
-class SessionUpdated(realtime.SessionUpdated, frozen=True, kw_only=True):
-    """The session as it stands after an accepted update.
-
-    Token and generation are there in the update that takes up the duplex dialect, when the model
-    can be resumed.
+    `disconnect_grace_s` is for how many s it then waits for its client.
     """
 
     session: DuplexSessionObject
     attachment_generation: int | UnsetType = UNSET
     resume_token: str | UnsetType = UNSET
+    disconnect_grace_s: float | UnsetType = UNSET
+
+
+class SessionUpdated(realtime.SessionUpdated, frozen=True, kw_only=True):
+    """The session as it stands after an accepted update.
+
+    What `session.created` tells of resuming is there in the update that takes up the duplex
+    dialect.
+    """
+
+    session: DuplexSessionObject
+    attachment_generation: int | UnsetType = UNSET
+    resume_token: str | UnsetType = UNSET
+    disconnect_grace_s: float | UnsetType = UNSET
 
 
 class HeartbeatAck(RealtimeEvent, frozen=True, kw_only=True, tag="session.heartbeat_ack"):
@@ -108,6 +113,7 @@ class SessionResumed(RealtimeEvent, frozen=True, kw_only=True, tag="session.resu
     session: DuplexSessionObject
     attachment_generation: int
     resume_token: str
+    disconnect_grace_s: float | UnsetType = UNSET
 
 
 class SessionReplaced(RealtimeEvent, frozen=True, kw_only=True, tag="session.replaced"):
