@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 import pytest
@@ -45,6 +46,23 @@ def put(history: History, given: ItemInput) -> Item:
     item = reader(history).read(given, "item", among=history).item
     history.add(HistoryEntry(item))
     return item
+
+
+@pytest.mark.parametrize(
+    ("role", "part", "name"),
+    [
+        ("user", ContentPart(type="text", text="a"), "input_text"),
+        ("system", ContentPart(type="text", text="a"), "input_text"),
+        ("assistant", ContentPart(type="text", text="a"), "output_text"),
+        ("assistant", ContentPart(type="audio", transcript="a"), "output_audio"),
+        ("assistant", ContentPart(type="output_audio", transcript="a"), "output_audio"),
+    ],
+)
+def test_parts_have_the_apis_names_whatever_the_client_calls_them(
+    role: Literal["user", "assistant", "system"], part: ContentPart, name: str
+) -> None:
+    put_in = put(History(), ItemInput(role=role, content=(part,)))
+    assert put_in.content == (msgspec.structs.replace(part, type=name),)
 
 
 @pytest.mark.parametrize("field", ["id", "name", "call_id"])

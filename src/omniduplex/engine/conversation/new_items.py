@@ -18,6 +18,12 @@ ROLE_PARTS = {
     "system": {"input_text", "text"},
 }
 TEXT_PARTS = {"input_text", "output_text", "text"}
+# The beta's names of parts stand for the API's, which alone are told (interop MUST 19).
+PART_NAMES = {
+    "user": {"text": "input_text"},
+    "assistant": {"text": "output_text", "audio": "output_audio"},
+    "system": {"text": "input_text"},
+}
 
 # An item is told three times, all of which must fit into what may wait for a slow reader, and a
 # frame of 1 MiB ends a stock client's connection (interop MUST 5): bytes as they are on the wire.
@@ -122,9 +128,8 @@ class ItemReader:
                 self._check_image(part, at)
             elif part.type in TEXT_PARTS and part.text is UNSET:
                 raise DuplexError("bad_event", "a text part needs its text", param=f"{at}.text")
-            parts.append(
-                part if part.audio is UNSET else msgspec.structs.replace(part, audio=UNSET)
-            )
+            name = PART_NAMES[given.role].get(part.type, part.type)
+            parts.append(msgspec.structs.replace(part, type=name, audio=UNSET))
         self._check_images(given, where)
         return NewItem(Item(id=item_id, role=given.role, content=tuple(parts)), sounds)
 
