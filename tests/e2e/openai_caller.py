@@ -45,6 +45,18 @@ class OpenAICaller:
         assert isinstance(found, dict)
         return found
 
+    async def answer(self) -> dict[str, Any]:
+        """The first response that ends without the user talking over it."""
+        found = await self.until(
+            lambda _: [
+                event["response"]
+                for event in self.all("response.done")
+                if event["response"]["status"] != "cancelled"
+            ]
+        )
+        assert isinstance(found[0], dict)
+        return found[0]
+
     def audio(self, response_id: str) -> bytes:
         deltas = self.all("response.output_audio.delta")
         mine = (e["delta"] for e in deltas if e["response_id"] == response_id)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import AsyncExitStack
 from typing import Any
 
+import httpx2
 import pytest
+from tests.e2e.hearing import understood
 from tests.e2e.recordings import recording
 from tests.e2e.server import Server
 from tests.e2e.test_spoken_questions import ask
 from tests.entrypoints.talk import Talk
 
-from omniduplex.benchmarks.wer import word_error_rate
 from omniduplex.clients import DuplexClient, DuplexProtocolError
 from omniduplex.clients.local import create_duplex_session_config
 
@@ -26,6 +28,13 @@ pytestmark = [
 MODEL = "omniduplex/local"
 # The default of the deploy file.
 MAX_SESSIONS = 4
+
+
+@pytest.fixture(autouse=True)
+def free_places(local_server: Server) -> None:
+    """Whoever was served before has left; one that only hung up keeps its place for a while."""
+    while httpx2.get(f"{local_server.http}/health").json()["active_sessions"]:
+        time.sleep(0.1)
 
 
 def caller(server: Server) -> DuplexClient:
@@ -71,6 +80,6 @@ async def test_two_at_once_are_both_answered(local_server: Server) -> None:
     exchanges = await asyncio.gather(*(ask(local_server.url, question) for question in both))
 
     for exchange in exchanges:
-        assert word_error_rate(exchange.question.words, exchange.heard) <= 0.15
+        assert understood(exchange.question.words, exchange.heard)
         assert exchange.collector.audio_ms(exchange.response_id) > 0
         assert exchange.collector.response_done(exchange.response_id) is not None

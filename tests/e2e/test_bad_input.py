@@ -7,11 +7,10 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from tests.e2e.hearing import understood
 from tests.e2e.recordings import recording
 from tests.e2e.server import Server
 from tests.entrypoints.talk import Talk
-
-from omniduplex.benchmarks.wer import word_error_rate
 
 pytestmark = [pytest.mark.e2e, pytest.mark.local, pytest.mark.timeout(300)]
 
@@ -57,6 +56,9 @@ def talk(local_server: Server) -> Iterator[Talk]:
     with Talk(local_server.http, PATH) as talk:
         talk.until("session.updated")
         yield talk
+        # A session whose client just hangs up keeps its place for a while, to be resumed.
+        talk.send("session.close")
+        talk.ends()
 
 
 def ask(talk: Talk, pcm: bytes = QUESTION.pcm, chunk_bytes: int = CHUNK_BYTES) -> str:
@@ -81,17 +83,17 @@ def test_every_error_is_named_and_the_next_question_answered(talk: Talk) -> None
         assert (error["error"]["code"], error["error"].get("event_id")) == (code, event_id), name
         assert error["event_id"] not in (None, event_id)
 
-    assert word_error_rate(QUESTION.words, ask(talk)) <= 0.15
+    assert understood(QUESTION.words, ask(talk))
 
 
 def test_samples_cut_in_two_are_put_together(talk: Talk) -> None:
     heard = ask(talk, chunk_bytes=CHUNK_BYTES + 1)
-    assert word_error_rate(QUESTION.words, heard) <= 0.15
+    assert understood(QUESTION.words, heard)
 
 
 def test_half_a_sample_at_the_end_of_a_turn_is_dropped(talk: Talk) -> None:
     ask(talk, QUESTION.pcm + b"\x01")
-    assert word_error_rate(QUESTION.words, ask(talk)) <= 0.15
+    assert understood(QUESTION.words, ask(talk))
 
 
 def test_half_a_sample_is_no_audio_to_commit(talk: Talk) -> None:
@@ -100,4 +102,4 @@ def test_half_a_sample_is_no_audio_to_commit(talk: Talk) -> None:
     error = talk.until("error")[-1]["error"]
 
     assert (error["code"], error["event_id"]) == ("input_audio_buffer_empty", "e1")
-    assert word_error_rate(QUESTION.words, ask(talk)) <= 0.15
+    assert understood(QUESTION.words, ask(talk))

@@ -8,7 +8,8 @@ import wave
 from pathlib import Path
 
 import pytest
-from tests.e2e.recordings import recording
+from tests.e2e.hearing import understood
+from tests.e2e.recordings import Recording, recording
 from tests.e2e.server import Server
 
 from omniduplex.models.local.asr import Recognizer
@@ -40,28 +41,32 @@ def talk(out: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def expect_answers(done: subprocess.CompletedProcess[str], out: Path, count: int) -> None:
+def expect_answers(
+    done: subprocess.CompletedProcess[str], out: Path, *questions: Recording
+) -> None:
+    """Each question was understood and answered aloud."""
     assert done.returncode == 0, done.stderr
-    assert QUESTION.words in done.stdout
+    heard = [line.removeprefix("you: ") for line in done.stdout.splitlines() if "you: " in line]
+    assert len(heard) == len(questions)
+    assert all(map(understood, (question.words for question in questions), heard)), heard
     assert " ms" in done.stdout
     assert sorted(path.name for path in out.iterdir()) == [
-        f"response_{number:02}.wav" for number in range(1, count + 1)
+        f"response_{number:02}.wav" for number, _ in enumerate(questions, 1)
     ]
     for path in out.iterdir():
         with wave.open(str(path)) as answer:
-            assert answer.getnframes() > answer.getframerate() // 2
+            assert answer.getnframes() > answer.getframerate() // 10
 
 
 def test_with_a_server(local_server: Server, tmp_path: Path) -> None:
-    expect_answers(talk(tmp_path, "--url", local_server.url), tmp_path, 1)
+    expect_answers(talk(tmp_path, "--url", local_server.url), tmp_path, QUESTION)
 
 
 def test_talking_over_the_answer(local_server: Server, tmp_path: Path) -> None:
     interruption = recording("week")
     done = talk(tmp_path, "--url", local_server.url, "--interrupt", str(interruption.path))
-    expect_answers(done, tmp_path, 2)
-    assert interruption.words in done.stdout
+    expect_answers(done, tmp_path, QUESTION, interruption)
 
 
 def test_without_a_server(recognizer: Recognizer, tmp_path: Path) -> None:
-    expect_answers(talk(tmp_path), tmp_path, 1)
+    expect_answers(talk(tmp_path), tmp_path, QUESTION)

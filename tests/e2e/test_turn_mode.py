@@ -11,12 +11,12 @@ from pathlib import Path
 import openai
 import pytest
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
+from tests.e2e.hearing import may_be_spoken, understood
 from tests.e2e.recordings import RATE_HZ, recording
 from tests.e2e.server import Server, serve
 from tests.entrypoints.turn.realtime_script import last, run, until
 
 from omniduplex.audio.resample import StreamResampler
-from omniduplex.benchmarks.wer import word_error_rate
 from omniduplex.models.local.asr import Recognizer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.local, pytest.mark.timeout(300)]
@@ -76,17 +76,15 @@ def ask_aloud(client: openai.OpenAI, path: Path) -> tuple[str, bytes]:
     return words, pcm
 
 
-def test_a_spoken_question_is_answered_aloud(client: openai.OpenAI, recognizer: Recognizer) -> None:
+def test_a_spoken_question_is_answered_aloud(client: openai.OpenAI) -> None:
     words, pcm = ask_aloud(client, recording("capital").path)
 
     assert words.strip()
-    assert word_error_rate(words, heard(recognizer, pcm, 24_000)) <= 0.3
+    assert may_be_spoken(words, pcm, 24_000)
 
 
 @pytest.mark.timeout(240)
-def test_a_realtime_conversation_goes_turn_by_turn(
-    turn_server: Server, recognizer: Recognizer
-) -> None:
+def test_a_realtime_conversation_goes_turn_by_turn(turn_server: Server) -> None:
     question = recording("capital")
 
     async def script(connection: AsyncRealtimeConnection) -> None:
@@ -97,25 +95,25 @@ def test_a_realtime_conversation_goes_turn_by_turn(
         await connection.response.create()
 
         events = await until(connection, "response.done")
-        understood = last(events, "conversation.item.input_audio_transcription.completed")
-        assert word_error_rate(question.words, understood["transcript"]) <= 0.3
+        recognised = last(events, "conversation.item.input_audio_transcription.completed")
+        assert understood(question.words, recognised["transcript"])
         deltas = [one for one in events if one["type"] == "response.output_audio.delta"]
         assert {(one["sample_rate_hz"], one["channels"]) for one in deltas} == {(24_000, 1)}
         pcm = b"".join(base64.b64decode(one["delta"]) for one in deltas)
         assert deltas[-1]["audio_duration_ms"] == len(pcm) // 2 * 1000 // 24_000
         words = last(events, "response.output_audio_transcript.done")["transcript"]
         assert words.strip()
-        assert word_error_rate(words, heard(recognizer, pcm, 24_000)) <= 0.3
+        assert may_be_spoken(words, pcm, 24_000)
 
     run(turn_server.http, MODEL, script, duplex="0")
 
 
-def test_duplex_mode_answers_the_same_call(local_server: Server, recognizer: Recognizer) -> None:
+def test_duplex_mode_answers_the_same_call(local_server: Server) -> None:
     with openai.OpenAI(base_url=f"{local_server.http}/v1", api_key="any") as client:
         words, pcm = ask_aloud(client, recording("capital").path)
 
     assert words.strip()
-    assert word_error_rate(words, heard(recognizer, pcm, 24_000)) <= 0.3
+    assert may_be_spoken(words, pcm, 24_000)
 
 
 def test_what_was_spoken_is_understood(client: openai.OpenAI, recognizer: Recognizer) -> None:
@@ -123,7 +121,7 @@ def test_what_was_spoken_is_understood(client: openai.OpenAI, recognizer: Recogn
         model=MODEL, voice="alloy", input=TEXT, response_format="wav"
     ).content
 
-    assert word_error_rate(TEXT, heard(recognizer, *pcm_of(speech))) <= 0.2
+    assert understood(TEXT, heard(recognizer, *pcm_of(speech)))
 
 
 @pytest.mark.parametrize("name", ["capital", "kitchen", "human_disposed"])
@@ -133,7 +131,7 @@ def test_a_recording_is_transcribed(client: openai.OpenAI, name: str) -> None:
         model=MODEL, file=question.path, response_format="verbose_json"
     )
 
-    assert word_error_rate(question.words, answer.text) <= 0.15
+    assert understood(question.words, answer.text)
     assert answer.duration == pytest.approx(len(question.pcm) / 2 / RATE_HZ, abs=0.001)
     assert answer.language == "en"
 
@@ -141,7 +139,8 @@ def test_a_recording_is_transcribed(client: openai.OpenAI, name: str) -> None:
 def test_a_text_question_streams_its_answer(client: openai.OpenAI) -> None:
     stream = client.chat.completions.create(
         model=MODEL,
-        messages=[{"role": "user", "content": "Say hello."}],
+        messages=[{"role": "user", "content": "Tell me a long story about the sea."}],
+        max_completion_tokens=24,
         stream=True,
         stream_options={"include_usage": True},
     )
