@@ -68,6 +68,18 @@ def test_a_tool_has_the_last_word() -> None:
     assert text(run(AnswerRequest(messages=messages, tools=(WEATHER,)))) == "Tool said 4 degrees"
 
 
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "weather"}])
+def test_a_tool_that_has_to_be_called_is_called_whatever_is_said(choice: Any) -> None:
+    messages = (said("user", "good day"),)
+    chunks = run(AnswerRequest(messages=messages, tools=(WEATHER,), tool_choice=choice))
+
+    arguments = '{"text":"good day"}'
+    assert [call for chunk in chunks for call in chunk.tool_calls] == [
+        TurnToolCall(call_id="call_1", name="weather", arguments=arguments)
+    ]
+    assert chunks[-1].finish_reason == "tool_calls"
+
+
 def test_a_tool_is_called_unless_none_may_be() -> None:
     asked = AnswerRequest(messages=(said("user", "call weather"),), tools=(WEATHER,))
     (chunk,) = run(asked)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -162,3 +163,17 @@ class AnswerPart(msgspec.Struct, frozen=True, tag=15):
 
 OfTurn = SpeechHeard | SpeechGrew | TurnHeard
 FromStage = Listening | OfTurn | TurnCommitted | AnswerPart
+
+
+def tool_names(
+    tools: Sequence[Mapping[str, Any]], choice: str | Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Names of the tools that an answer may call, by the `tool_choice` beside them."""
+    return () if choice == "none" else tuple(str(tool["name"]) for tool in tools)
+
+
+def must_call(tools: Sequence[Mapping[str, Any]], choice: str | Mapping[str, Any]) -> str | None:
+    """The tool that an answer has to call, the first where any would do; None if it is free."""
+    if isinstance(choice, Mapping):
+        return str(choice.get("name"))
+    return next(iter(tool_names(tools, choice)), None) if choice == "required" else None

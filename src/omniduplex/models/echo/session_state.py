@@ -116,8 +116,8 @@ class EchoSessionState(DuplexModelSessionState):
             input_tokens=sum(len(message.text.split()) for message in prompt.messages),
             speak=prompt.speak,
             max_words=prompt.max_tokens,
-            tools=() if prompt.tool_choice == "none" else _tool_names(prompt),
-            must_call=_must_call(prompt),
+            tools=messages.tool_names(prompt.tools, prompt.tool_choice),
+            must_call=messages.must_call(prompt.tools, prompt.tool_choice),
         )
         self._asked += 1
         request_id = fence.request_id(f"answer{self._asked}")
@@ -212,14 +212,3 @@ class EchoSessionState(DuplexModelSessionState):
                 Listen(),
             )
         return events
-
-
-def _must_call(prompt: ResponsePrompt) -> str | None:
-    choice = prompt.tool_choice
-    if isinstance(choice, dict):
-        return str(choice.get("name"))
-    return next(iter(_tool_names(prompt)), None) if choice == "required" else None
-
-
-def _tool_names(prompt: ResponsePrompt) -> tuple[str, ...]:
-    return tuple(str(tool["name"]) for tool in prompt.tools)

@@ -31,6 +31,8 @@ from omniduplex.models.echo.messages import (
     Listen,
     ToStage,
     TurnCommitted,
+    must_call,
+    tool_names,
 )
 from omniduplex.stages.messages import StageInput, StageOutput
 
@@ -83,7 +85,6 @@ class EchoTurn(Turn):
         words = iter(self._words)
         texts = [(message.role, _text(message, words)) for message in request.messages]
         role, text = next((one for one in reversed(texts) if one[0] in ("user", "tool")), ("", ""))
-        tools = () if request.tool_choice == "none" else request.tools
         return Answer(
             key="",
             listening=self._listening,
@@ -92,7 +93,8 @@ class EchoTurn(Turn):
             input_tokens=sum(len(text.split()) for _, text in texts),
             speak=request.speak,
             max_words=request.max_tokens,
-            tools=tuple(str(tool["name"]) for tool in tools),
+            tools=tool_names(request.tools, request.tool_choice),
+            must_call=must_call(request.tools, request.tool_choice),
         )
 
     def _tell(self, message: ToStage) -> StageStep:
