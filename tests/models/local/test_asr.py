@@ -137,6 +137,13 @@ def test_a_decoder_that_hears_no_speech_is_not_asked_again(
     assert recognizer.transcribe(bytes(2 * 2 * asr.RATE)).text == ""
 
 
+@pytest.mark.local
+def test_a_question_ends_once(recognizer: asr.Recognizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = [recognizer._token("\u0120today"), recognizer._token("?.")]
+    monkeypatch.setattr(recognizer, "_hear", lambda samples, padded: (tokens, 0.1))
+    assert recognizer.transcribe(bytes(2 * 2 * asr.RATE)).text == "today?"
+
+
 class _Scripted:
     """A decoder that says one sequence, and is stopped after so many tokens each time."""
 

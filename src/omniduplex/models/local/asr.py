@@ -194,7 +194,8 @@ class Recognizer:
 
     def _text(self, tokens: Sequence[int]) -> str:
         text: str = self._tokenizer.decode(list(tokens))
-        return text.strip()
+        # One of its tokens ends a question twice.
+        return text.replace("?.", "?").strip()
 
 
 class Segment(NamedTuple):
