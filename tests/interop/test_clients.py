@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.e2e.hearing import understood
 from tests.e2e.openai_events import complaints
 from tests.e2e.recordings import recording
 from tests.e2e.server import Server
-from tests.interop.drivers import CallerFiles, Driver, Rounds, Told
-
-from omniduplex.benchmarks.wer import word_error_rate
+from tests.interop.drivers import CallerFiles, Driver, Event, Rounds, Told
 
 pytestmark = [pytest.mark.e2e, pytest.mark.interop, pytest.mark.timeout(400)]
 
@@ -31,15 +30,20 @@ def assert_well_received(told: Told) -> None:
 
 def assert_answered(told: Told) -> None:
     """Each response that began ended, the last one whole, and the client played what came."""
+    assert assert_spoken(told)["status"] == "completed"
+
+
+def assert_spoken(told: Told) -> Event:
+    """Each response that began ended, and the client played what came; the last one."""
     begun = [event["response"]["id"] for event in told.of("response.created")]
     assert begun == [response["id"] for response in told.responses]
     last = told.responses[-1]
-    assert last["status"] == "completed"
     assert told.transcript(last["id"]).strip()
     sent = {event["response_id"]: 0 for event in told.of("response.output_audio.delta")}
     for event in told.of("response.output_audio.delta"):
         sent[event["response_id"]] += event["audio_bytes"]
     assert 0 < sent[last["id"]] <= told.played_bytes <= sum(sent.values())
+    return last
 
 
 def assert_interrupted(told: Told) -> None:
@@ -104,9 +108,14 @@ def test_a_turn_with_the_embedded_model(
     told = driver.talk(local_server, LOCAL, "turn", vad, files, speed=1.0)
 
     assert_well_received(told)
-    assert_answered(told)
-    (heard,) = told.of("conversation.item.input_audio_transcription.completed")
-    assert word_error_rate(recording("capital").words, heard["transcript"]) <= 0.15
+    answer = assert_spoken(told)
+    # How long its answer gets is the small model's own affair, but for the limit.
+    if answer["status"] != "completed":
+        assert answer["status"] == "incomplete"
+        assert answer["status_details"]["reason"] == "max_output_tokens"
+    heard = told.of("conversation.item.input_audio_transcription.completed")
+    words = " ".join(event["transcript"] for event in heard)
+    assert understood(recording("capital").words, words)
 
 
 @pytest.mark.local

@@ -11,7 +11,7 @@ const HEARD_BYTES = (2 * RATE_HZ * 300) / 1000;
 
 export const QUESTION = 'How is the weather? Please call get_weather Paris';
 export const REPORT = '21 degrees and sunny';
-export const INSTRUCTIONS = 'Be brief.';
+export const INSTRUCTIONS = 'Answer in one short sentence.';
 export const TOOL = {
   name: 'get_weather',
   description: 'Tells the weather of a place.',
@@ -147,7 +147,8 @@ export class Conversation {
     for (const call of calls) this.line.answerCall(call.call_id, REPORT);
     if (this.given.mode === 'interrupt')
       this.over = this.#interrupted !== null && this.#interrupted !== response.id;
-    else this.over = calls.length === 0;
+    // A pause in mid-sentence may have ended the turn too soon: then it goes on.
+    else this.over = calls.length === 0 && response.status !== 'cancelled';
   }
 }
 

@@ -21,7 +21,7 @@ HEARD_BYTES = 2 * RATE_HZ * 300 // 1000
 
 QUESTION = "How is the weather? Please call get_weather Paris"
 REPORT = "21 degrees and sunny"
-INSTRUCTIONS = "Be brief."
+INSTRUCTIONS = "Answer in one short sentence."
 TOOL: dict[str, Any] = {
     "type": "function",
     "name": "get_weather",
@@ -184,7 +184,8 @@ class Conversation:
         if self._given.mode == "interrupt":
             self.over = self._interrupted not in (None, response["id"])
         else:
-            self.over = not calls
+            # A pause in mid-sentence may have ended the turn too soon: then it goes on.
+            self.over = not calls and response["status"] != "cancelled"
 
     async def hang_up(self) -> None:
         if self._streaming is not None:
