@@ -190,6 +190,17 @@ def test_tool_calls_and_usage_are_told(driver: SessionDriver) -> None:
     assert history(driver) == []
 
 
+def test_a_call_beside_no_sound_opens_no_message_for_one(driver: SessionDriver) -> None:
+    turn = driver.asks_beside(modalities=["audio"], tools=({"type": "function", "name": "note"},))
+    call = TurnToolCall(call_id="c1", name="note", arguments="{}")
+    driver.turn_makes(
+        turn, TurnChunk(sample_rate_hz=24_000, tool_calls=(call,), finish_reason="tool_calls")
+    )
+
+    done = driver.last(ResponseDone).response
+    assert [item.type for item in done.output] == ["function_call"]
+
+
 def test_what_meets_its_limit_is_incomplete(driver: SessionDriver) -> None:
     turn = driver.asks_beside()
     driver.turn_says(turn, "Well")

@@ -133,7 +133,7 @@ class OutOfBand:
     def _show(self, response: Response, chunk: TurnChunk) -> None:
         if chunk.pcm and chunk.sample_rate_hz <= 0:
             raise ValueError("the model made sound and did not say at which rate")
-        if chunk.pcm or chunk.sample_rate_hz:
+        if chunk.pcm or (chunk.text and chunk.sample_rate_hz):
             rate_hz = chunk.sample_rate_hz
             response.add_audio(ResponseAudio(response.key, chunk.pcm, rate_hz, chunk.text))
         else:
