@@ -148,7 +148,7 @@ def done(status: Any, details: StatusDetails | None) -> dict[str, Any]:
     ("ours", "theirs"),
     [
         ("barge_in", "turn_detected"),
-        ("output_audio_buffer_clear", "turn_detected"),
+        ("output_audio_buffer_clear", "client_cancelled"),
         ("turn_detected", "turn_detected"),
         ("client_cancelled", "client_cancelled"),
     ],

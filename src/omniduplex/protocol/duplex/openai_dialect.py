@@ -68,7 +68,7 @@ AnyEvent = TypeVar("AnyEvent", bound=RealtimeEvent)
 
 _CANCEL_REASONS = {
     "barge_in": "turn_detected",
-    "output_audio_buffer_clear": "turn_detected",
+    "output_audio_buffer_clear": "client_cancelled",
     "turn_detected": "turn_detected",
     "client_cancelled": "client_cancelled",
 }
