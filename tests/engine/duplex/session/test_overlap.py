@@ -89,6 +89,20 @@ def test_speech_over_a_finished_answer_cuts_what_is_not_played(driver: SessionDr
     assert driver.said == [("user", "Count"), ("assistant", "One two three"), ("user", "Enough")]
 
 
+def test_an_answer_that_its_client_has_to_report_is_in_progress_until_then(
+    open_session: OpenSession,
+) -> None:
+    """Wire contract, sections 7.2 and 8.1: speech over it is judged."""
+    driver = open_session(msgspec.structs.replace(LISTENING, playback_commit_policy="ack_only"))
+    driver.user_turn("Count")
+    driver.answers((1000, "One two three four five six."))
+    driver.events()
+    driver.user_speaks()
+
+    assert driver.kinds() == ["SpeechStarted", "OverlapDecision", "OutputCleared"]
+    assert driver.last(OverlapDecision).action == "barge_in"
+
+
 def test_b10_a_client_that_acknowledges_is_told_to_flush_and_believed(
     driver: SessionDriver,
 ) -> None:

@@ -22,8 +22,6 @@ from omniduplex.engine.duplex.session.overlap_table import (
 from omniduplex.protocol.duplex import AppendAudio, OverlapMetadata
 
 CANCEL_REASON = "barge_in"
-REPORT_LATE_S = 5.0
-"""A client that reports nothing for so long after a player without pauses is done plays nothing."""
 IGNORED = frozenset(("client_overlap_action", "client_force_listen"))
 """Why an append is not for us, by its client's word."""
 
@@ -55,16 +53,6 @@ class AppendOverlap:
         self._overlap_ms = 0.0
         self._speaks = False
         self._told = ("", "")
-
-    @property
-    def in_progress(self) -> bool:
-        """Whether an answer is being made, or played to a client that has to report it."""
-        if self._output.active is not None:
-            return True
-        record = self._output.playout.playing
-        if record is None or self._core.config.playback_commit_policy != "ack_only":
-            return False
-        return self._core.now < record.finish_at + REPORT_LATE_S
 
     # -- one append -------------------------------------------------------------------------
 
@@ -129,7 +117,9 @@ class AppendOverlap:
 
     def _judges(self, view: AppendView, *, runs: bool) -> bool:
         config = self._core.config
-        if not self.in_progress and not (view.asks_barge_in and self._output.playout.playing):
+        if not self._output.in_progress and not (
+            view.asks_barge_in and self._output.playout.playing
+        ):
             return False
         if config.auto_response:
             interrupts = view.policy != "listen_only" or view.asks_barge_in
@@ -197,7 +187,7 @@ class AppendOverlap:
     def seal(self, *, alone: bool) -> Sealed:
         """The turn is committed; `alone` says that there is nothing in it but what was kept."""
         overlap_ms, self._overlap_ms = self._overlap_ms, 0.0
-        over_answer = overlap_ms > 0 and self.in_progress
+        over_answer = overlap_ms > 0 and self._output.in_progress
         if over_answer and alone and self._is_ack(overlap_ms):
             self._kept.drop(goes_on=False)
             return Sealed(is_ack=True)
@@ -227,7 +217,7 @@ class AppendOverlap:
 
     def settle(self) -> Given | None:
         """Notice that an answer is played no more, heard or cut short; as `answer_over`."""
-        if not (self.keeps or self._overlap_ms) or self.in_progress:
+        if not (self.keeps or self._overlap_ms) or self._output.in_progress:
             return None
         record = self._core.playback.latest
         cut_short = (

@@ -134,7 +134,7 @@ class InputLane:
         """Whether a client that ends turns itself has begun none, and hears no answer."""
         if self._core.config.decides_turns or self._turn.heard.speech:
             return False
-        return self._core.turn_state == "idle" and not self._appends.in_progress
+        return self._core.turn_state == "idle" and not self._output.in_progress
 
     def _give(self, given: Given) -> None:
         self._audio.free(given.free_bytes)

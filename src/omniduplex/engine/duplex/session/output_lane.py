@@ -41,6 +41,8 @@ from omniduplex.protocol.duplex import (
 OnOver = Callable[[bool], None]
 """Takes whether the response was completed: neither cancelled nor failed."""
 NO_OPTIONS = ResponseOptions()
+REPORT_LATE_S = 5.0
+"""A client that reports nothing for so long after a player without pauses is done plays nothing."""
 SPEAKS_BY_ITSELF = "this model decides by itself when to speak; it takes no response"
 
 
@@ -104,6 +106,16 @@ class OutputLane:
     def _usual(self) -> Wanted:
         """A response that nobody asked anything special of."""
         return self._core.wanted(NO_OPTIONS)
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether an answer is being made, or played to a client that has to report it."""
+        if self.active is not None:
+            return True
+        record = self.playout.playing
+        if record is None or self._core.config.playback_commit_policy != "ack_only":
+            return False
+        return self._core.now < record.finish_at + REPORT_LATE_S
 
     @property
     def interruptible(self) -> bool:

@@ -81,7 +81,7 @@ class Overlap:
         verdict = self._verdict
         if self._core.config.overlap_policy != "adaptive":
             verdict = judge(self._view())
-            if self._output.active is not None or verdict.reason == UNINTERRUPTIBLE:
+            if self._output.in_progress or verdict.reason == UNINTERRUPTIBLE:
                 self._tell(verdict)
         if verdict.action == "barge_in":
             self._output.stop(CANCEL_REASON)
