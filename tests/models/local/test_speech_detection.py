@@ -131,7 +131,7 @@ def test_b24_two_turns_in_one_append_are_two_turns(
     for (_, told), expected in zip(listener.began(), padded, strict=True):
         assert abs(told - expected) <= 100
     for (_, told), truth in zip(listener.ended(), ends, strict=True):
-        assert abs(told - HOLD_MS - truth) <= 150
+        assert abs(told - HOLD_MS - truth) <= 250
 
 
 def test_b27_silence_after_speech_ends_the_turn_in_bounded_time(
