@@ -39,6 +39,7 @@ Found = TypeVar("Found", bound=Effect)
 
 OFFICIAL: TypeAdapter[Any] = TypeAdapter(RealtimeServerEvent)
 RATE = 24_000
+MAX_PENDING_TURNS = 4
 DONE = TurnChunk(finish_reason="stop", usage=TurnUsage(input_tokens=3, output_tokens=2))
 
 
@@ -59,6 +60,7 @@ class HalfDuplex:
         self.conversation = TurnConversation(
             half_duplex_config("m", dialect),
             transcribes=transcribes,
+            max_pending_turns=MAX_PENDING_TURNS,
             new_id=lambda prefix: f"{prefix}_{next(counter)}",
         )
         self.effects: list[Effect] = []

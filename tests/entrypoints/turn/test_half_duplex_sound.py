@@ -6,7 +6,15 @@ import base64
 import io
 
 import pytest
-from tests.entrypoints.turn.half_duplex import DONE, OFFICIAL, RATE, HalfDuplex, sound, spoken
+from tests.entrypoints.turn.half_duplex import (
+    DONE,
+    MAX_PENDING_TURNS,
+    OFFICIAL,
+    RATE,
+    HalfDuplex,
+    sound,
+    spoken,
+)
 from tests.entrypoints.turn.sounds import tone
 
 from omniduplex.audio.wav import read_wav_file
@@ -17,10 +25,13 @@ from omniduplex.protocol.duplex import (
     Commit,
     ContentPart,
     CreateResponse,
+    DeleteItem,
     Dialect,
     ItemInput,
     ResponseOptions,
 )
+
+AUDIO_PART = {"type": "input_audio", "audio": base64.b64encode(sound(100)).decode()}
 
 
 def test_committed_audio_is_heard_and_then_answered(talk: HalfDuplex) -> None:
@@ -85,6 +96,22 @@ def test_in_wav_each_delta_is_a_whole_file(talk: HalfDuplex) -> None:
     assert files == [(sound(100), RATE), (sound(55), RATE)]
     assert {(delta["format"], delta["sample_rate_hz"]) for delta in deltas} == {("wav", RATE)}
     assert [delta["audio_duration_ms"] for delta in deltas] == [100, 155]
+
+
+def test_sound_made_at_once_comes_in_frames_that_stock_clients_read(talk: HalfDuplex) -> None:
+    """Interop, MUST 5."""
+    talk.writes("hello")
+    talk.asks()
+    talk.shown()
+    talk.answers(spoken("All of it.", 20_000), spoken(" Bye.", 100), DONE)
+    events = talk.shown()
+    deltas = [event for event in events if event["type"] == "response.output_audio.delta"]
+    assert max(len(delta["delta"]) for delta in deltas) <= 512 * 1024
+    sound_told = b"".join(base64.b64decode(delta["delta"]) for delta in deltas)
+    assert sound_told == sound(20_000) + sound(100)
+    assert [delta["audio_duration_ms"] for delta in deltas][-2:] == [20_000, 20_100]
+    words = [event["delta"] for event in events if event["type"].endswith("transcript.delta")]
+    assert words == ["", "", "All of it.", " Bye."]
 
 
 def test_the_beta_has_its_own_names() -> None:
@@ -213,3 +240,54 @@ def test_half_a_sample_is_no_audio(talk: HalfDuplex) -> None:
     talk.send(AppendAudio(audio=tone(100)))
     talk.send(Commit())
     assert talk.types()[0] == "input_audio_buffer.committed"
+
+
+def test_so_many_sounds_wait_to_be_heard_and_no_more(talk: HalfDuplex) -> None:
+    said = []
+    for _ in range(MAX_PENDING_TURNS):
+        talk.send(AppendAudio(audio=sound(100)))
+        talk.send(Commit())
+        said.append(talk.last(Hear).part)
+    talk.shown()
+    talk.send(AppendAudio(audio=sound(300)))
+    talk.send(Commit(event_id="one more"))
+    error = talk.error()
+    assert (error["code"], error["event_id"]) == ("input_backpressure", "one more")
+    item = {"type": "message", "role": "user", "content": [AUDIO_PART]}
+    talk.send_json("conversation.item.create", item=item)
+    assert talk.error()["code"] == "input_backpressure"
+    talk.writes("no sound")
+    assert talk.types() == ["conversation.item.added", "conversation.item.done"]
+
+    # What is deleted is still being heard.
+    talk.send(DeleteItem(item_id=said[0][0]))
+    talk.shown()
+    talk.send(Commit())
+    assert talk.error()["code"] == "input_backpressure"
+    talk.hears("nobody reads this", said[0])
+    assert talk.types() == []
+    talk.send(Commit())
+    assert talk.last(Hear).sound.decoded() == TurnAudio(sound(300), RATE)
+    talk.hears_nothing("it is loud", said[1])
+    talk.send_json("conversation.item.create", item=item)
+    assert talk.last(Hear).sound.decoded() == TurnAudio(sound(100), RATE)
+
+
+def test_a_model_that_hears_by_itself_has_no_turns_that_wait() -> None:
+    talk = HalfDuplex(transcribes=False)
+    for _ in range(2 * MAX_PENDING_TURNS):
+        talk.send(AppendAudio(audio=sound(100)))
+        talk.send(Commit())
+    assert "error" not in talk.types()
+
+
+def test_words_go_to_the_item_whose_sound_they_are_of(talk: HalfDuplex) -> None:
+    item = {"id": "mine", "type": "message", "role": "user", "content": [AUDIO_PART]}
+    talk.send_json("conversation.item.create", item=item)
+    talk.send(DeleteItem(item_id="mine"))
+    talk.send_json("conversation.item.create", item=item)
+    talk.shown()
+    talk.hears("of the deleted one")
+    assert talk.types() == []
+    talk.hears("of the one that is here")
+    assert talk.shown()[-1]["transcript"] == "of the one that is here"

@@ -56,6 +56,8 @@ class TurnConnection:
         self._outbox = Outbox()
         self._group = asyncio.TaskGroup()
         self._running: set[asyncio.Task[None]] = set()
+        self._ear = asyncio.Lock()
+        """Whoever has it hears: one sound after the other, so that others find room for a turn."""
         self._answers: dict[str, asyncio.Task[None]] = {}
         self._idle = asyncio.Event()
 
@@ -161,6 +163,10 @@ class TurnConnection:
             task.cancel()
 
     async def _hear(self, hear: Hear) -> None:
+        async with self._ear:
+            await self._hear_next(hear)
+
+    async def _hear_next(self, hear: Hear) -> None:
         conversation = self._conversation
         try:
             audio = await asyncio.to_thread(hear.sound.decoded)

@@ -66,18 +66,26 @@ class TurnConversation:
     """All state of one connection, without I/O: inputs come in, what is to be done comes out.
 
     `config` has no turn detection, and none can be switched on. With `transcribes` the words of
-    sounds are found beside the answers; else every answer hears the sounds again.
+    sounds are found beside the answers, in the order of the sounds, of which no more than
+    `max_pending_turns` may wait; else every answer hears the sounds again.
     """
 
     def __init__(
-        self, config: DuplexSessionConfig, *, transcribes: bool, new_id: Callable[[str], str]
+        self,
+        config: DuplexSessionConfig,
+        *,
+        transcribes: bool,
+        max_pending_turns: int,
+        new_id: Callable[[str], str],
     ) -> None:
         self._config = config
         self._new_id = new_id
         self._session_id = new_id("sess")
         self._conversation_id = new_id("conv")
         self._effects: list[Effect] = []
-        self._items = TurnItems(self._do, new_id, transcribes=transcribes)
+        self._items = TurnItems(
+            self._do, new_id, transcribes=transcribes, max_pending_turns=max_pending_turns
+        )
         self._answer: Answer | None = None
         self._waiting: Question | None = None
         """What the answer was asked while the model was not: some words are to come."""

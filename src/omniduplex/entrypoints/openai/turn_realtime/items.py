@@ -46,18 +46,27 @@ MAX_KEPT_BYTES = 4 * MAX_INPUT_BYTES
 class TurnItems:
     """Items in order, and the sounds in them whose words are not known.
 
-    With `transcribes` their words are asked for; else the sounds stay for the model to hear.
+    With `transcribes` their words are asked for, and no further sound is taken while
+    `max_pending_turns` wait for theirs; else the sounds stay for the model to hear.
     Methods that a client's event calls raise DuplexError, and have changed nothing then.
     """
 
     def __init__(
-        self, effects: Callable[[Effect], None], new_id: Callable[[str], str], *, transcribes: bool
+        self,
+        effects: Callable[[Effect], None],
+        new_id: Callable[[str], str],
+        *,
+        transcribes: bool,
+        max_pending_turns: int,
     ) -> None:
         self.history = History()
         self.sounds: dict[PartOfItem, Sound] = {}
         self._do = effects
         self._new_id = new_id
         self._transcribes = transcribes
+        self._max_pending_turns = max_pending_turns
+        self._waiting: list[PartOfItem] = []
+        """Sounds whose words were asked for and did not come, of deleted items, too."""
         self._input = bytearray()
 
     @property
@@ -101,6 +110,7 @@ class TurnItems:
             raise DuplexError("unsupported", "a commit ends the turn, and has no options here")
         if not self._input:
             raise DuplexError("input_audio_buffer_empty", "there is no audio to commit")
+        self._check_room_for_turn()
         if len(self._input) % audio_format.bytes_per_sample:
             self._input.clear()
             raise DuplexError("bad_audio", "the audio ended inside a sample; it was dropped")
@@ -119,6 +129,11 @@ class TurnItems:
             message = f"more than {MAX_KEPT_BYTES} bytes of audio wait to be heard"
             raise DuplexError("input_backpressure", message)
 
+    def _check_room_for_turn(self) -> None:
+        if len(self._waiting) >= self._max_pending_turns:
+            message = f"more than {self._max_pending_turns} turns wait to be heard"
+            raise DuplexError("input_backpressure", message)
+
     def _announce(self, item: Item, previous: str | None) -> None:
         self._emit(ItemAdded(item=item, previous_item_id=previous))
         self._emit(ItemCreated(item=item, previous_item_id=previous))
@@ -131,12 +146,20 @@ class TurnItems:
         self.sounds[part] = sound
         if self._transcribes:
             self.history.await_transcript(*part)
+            self._waiting.append(part)
             self._do(Hear(part, sound))
+
+    def _is_awaited(self, part: PartOfItem) -> bool:
+        """Whether what has come of a sound, in the order of asking, is of use still."""
+        if part in self._waiting:
+            self._waiting.remove(part)
+        # An id that is free again may name another item, whose words are still to come.
+        return part not in self._waiting and self.history.awaits(*part)
 
     def heard(self, part: PartOfItem, words: str) -> bool:
         """The words of a sound are known; false when nobody waits for them any more."""
         item_id, index = part
-        if not self.history.awaits(item_id, index):
+        if not self._is_awaited(part):
             return False
         sound = self.sounds.pop(part)
         self.history.transcript_arrived(item_id, words, index)
@@ -155,7 +178,7 @@ class TurnItems:
     def unheard(self, part: PartOfItem, message: str, code: str) -> bool:
         """The words of a sound will never be known; false when nobody waits for them any more."""
         item_id, index = part
-        if not self.history.awaits(item_id, index):
+        if not self._is_awaited(part):
             return False
         del self.sounds[part]
         self.history.transcript_failed(item_id, index)
@@ -172,7 +195,9 @@ class TurnItems:
         if self.history.is_taken(new.item.id):
             message = f"the id {new.item.id!r} is taken"
             raise DuplexError("item_create_duplicate_item_id", message, param="item.id")
-        self._check_room(sum(map(len, new.sounds.values())))
+        if new.sounds:
+            self._check_room_for_turn()
+            self._check_room(sum(map(len, new.sounds.values())))
         previous = self.history.add(HistoryEntry(new.item), command.previous_item_id)
         self._announce(new.item, previous)
         for index, audio in new.sounds.items():

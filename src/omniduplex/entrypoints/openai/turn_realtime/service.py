@@ -126,6 +126,7 @@ class TurnRealtimeService:
         conversation = TurnConversation(
             half_duplex_config(model, dialect),
             transcribes=self._omni.turn_features.supports_transcription,
+            max_pending_turns=self._omni.pipeline.duplex_session.max_pending_turns_per_session,
             new_id=self._new_id,
         )
         connection = TurnConnection(
