@@ -22,6 +22,7 @@ from omniduplex.protocol.duplex import (
     TranscriptDelta,
     TranscriptDone,
     UpdateSession,
+    encode_event,
 )
 
 ASK = CreateResponse()
@@ -228,6 +229,37 @@ def test_what_a_resampler_holds_back_is_sent_before_the_end(
     driver.model_ends(reason)
 
     assert sum(len(delta.delta) for delta in driver.of(AudioDelta)) == 100 * 16 * 2
+
+
+@pytest.mark.parametrize(
+    ("output", "pieces"),
+    [
+        (AudioFormat(sample_rate_hz=24_000), 3),
+        (AudioFormat(sample_rate_hz=192_000), 20),
+        (AudioFormat("wav", 48_000), 5),
+        (AudioFormat("g711_alaw", 8_000), 1),
+    ],
+    ids=["pcm16", "a high rate", "wav", "a low rate"],
+)
+def test_sound_that_a_model_gives_at_once_comes_in_frames_that_stock_clients_read(
+    open_session: OpenSession, output: AudioFormat, pieces: int
+) -> None:
+    """Interop, MUST 5."""
+    driver = open_session(msgspec.structs.replace(LISTENING, output_format=output))
+    driver.user_turn("Hi")
+    driver.answers((20_000, "All of it."), (100, " Bye."))
+
+    deltas = driver.of(AudioDelta)
+    assert max(len(encode_event(delta, event_id="e", seq=1)) for delta in deltas) < 1024 * 1024
+    words = [delta.delta for delta in driver.of(TranscriptDelta)]
+    assert words[: pieces + 1] == [""] * (pieces - 1) + ["All of it.", " Bye."]
+    assert len(words) == len(deltas)
+    assert sum(output.sample_count(len(delta.delta)) for delta in deltas) == pytest.approx(
+        20.1 * output.sample_rate_hz, abs=1
+    )
+    marks = [mark for one in deltas if one.metadata for mark in one.metadata.audio_text_marks or ()]
+    assert [(mark.text_chars, mark.audio_end_ms) for mark in marks] == [(10, 20_000), (15, 20_100)]
+    assert driver.last(TranscriptDone).transcript == "All of it. Bye."
 
 
 def test_out_of_band_answers_leave_no_trace_in_the_conversation(by_hand: SessionDriver) -> None:

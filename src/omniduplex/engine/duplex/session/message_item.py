@@ -10,6 +10,7 @@ from omniduplex.engine.conversation.endings import Ending
 from omniduplex.engine.conversation.history import SpokenText, answer_item_id
 from omniduplex.engine.conversation.message_part import MessagePart
 from omniduplex.engine.conversation.response_options import Wanted
+from omniduplex.engine.conversation.sound_pieces import sound_pieces
 from omniduplex.engine.duplex.model_events import ResponseAudio
 from omniduplex.engine.duplex.session.core import SessionCore
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
@@ -55,17 +56,24 @@ class MessageItem:
 
     def add_audio(self, event: ResponseAudio) -> None:
         """Send audio in the session's output format, and the words in it."""
+        out, rate_hz = self.wanted.output_format, event.sample_rate_hz
         if self._encoder is None:
-            out = self.wanted.output_format
-            self._encoder = OutputEncoder(event.sample_rate_hz, out.encoding, out.sample_rate_hz)
-        delta = self._encoder.process(event.pcm)
+            self._encoder = OutputEncoder(rate_hz, out.encoding, out.sample_rate_hz)
+        *others, last = sound_pieces(event.pcm, rate_hz, out)
+        for pcm in others:
+            self._add_sound(self._encoder, pcm, rate_hz, "")
+        # The words end where their sound does.
+        self._add_sound(self._encoder, last, rate_hz, event.text)
+
+    def _add_sound(self, encoder: OutputEncoder, pcm: bytes, rate_hz: int, text: str) -> None:
+        delta = encoder.process(pcm)
         # The ledger counts the model's own audio: what a resampler holds back comes with the next.
-        spoken_ms = duration_ms(len(event.pcm), event.sample_rate_hz)
-        self.spoken.add(event.text, spoken_ms)
+        spoken_ms = duration_ms(len(pcm), rate_hz)
+        self.spoken.add(text, spoken_ms)
         self.core.playback.add_audio(self.record, spoken_ms, self.core.now)
         self.core.loudspeaker.start(self.record)
         self._speak_once()
-        self._send_audio(delta, event.text)
+        self._send_audio(delta, text)
 
     def _speak_once(self) -> None:
         if self._spoke:

@@ -12,6 +12,7 @@ from omniduplex.engine.conversation.history import History, SpokenText, answer_i
 from omniduplex.engine.conversation.message_part import MessagePart
 from omniduplex.engine.conversation.response_items import ResponseItems
 from omniduplex.engine.conversation.response_options import Wanted
+from omniduplex.engine.conversation.sound_pieces import sound_pieces
 from omniduplex.engine.conversation.tool_calls import CallItem
 from omniduplex.engine.turns import TurnChunk, TurnToolCall
 from omniduplex.entrypoints.openai.turn_realtime.sound import ShownEvent, SoundDelta
@@ -91,9 +92,14 @@ class Answer:
 
     def _play(self, chunk: TurnChunk) -> None:
         encoder = self._encoder_at(chunk.sample_rate_hz)
-        message = self._opened_message()
-        self._send_sound(message, encoder.process(chunk.pcm))
-        self._say(message, chunk.text, duration_ms(len(chunk.pcm), chunk.sample_rate_hz))
+        message, rate_hz = self._opened_message(), chunk.sample_rate_hz
+        *others, last = sound_pieces(chunk.pcm, rate_hz, self.wanted.output_format)
+        for pcm in others:
+            self._send_sound(message, encoder.process(pcm))
+            self._say(message, "", duration_ms(len(pcm), rate_hz))
+        # The words end where their sound does.
+        self._send_sound(message, encoder.process(last))
+        self._say(message, chunk.text, duration_ms(len(last), rate_hz))
 
     def _encoder_at(self, rate_hz: int) -> OutputEncoder:
         if rate_hz <= 0:
