@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -137,7 +137,9 @@ def _check_keys(raw: Any, types: dict[str, Any], origin: str, path: str) -> Laye
         try:
             msgspec.convert(value, types[key])
         except msgspec.ValidationError as error:
-            raise ConfigError(f"{origin}: {path}{key}: {error}") from error
+            choices = get_args(types[key]) if get_origin(types[key]) is Literal else ()
+            reason = f"is one of {', '.join(choices)}, not {value!r}" if choices else error
+            raise ConfigError(f"{origin}: {path}{key}: {reason}") from error
     return raw
 
 

@@ -22,7 +22,8 @@ def load_object(path: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
-        raise ConfigError(f"{path!r}: there is no module {error.name!r}") from error
+        where = "; is it installed, or its folder on PYTHONPATH?"
+        raise ConfigError(f"{path!r}: there is no module {error.name!r}{where}") from error
     try:
         return getattr(module, name)
     except AttributeError as error:
