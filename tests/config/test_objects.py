@@ -17,7 +17,10 @@ def test_loads_what_the_path_names() -> None:
         (":ConfigError", "is not of the form"),
         ("omniduplex.config.errors:", "is not of the form"),
         ("omniduplex.config.nowhere:Thing", "there is no module 'omniduplex.config.nowhere'"),
-        ("no_such_package.module:Thing", "no module 'no_such_package'; is it installed, or its folder on PYTHONPATH"),
+        (
+            "no_such_package.module:Thing",
+            "no module 'no_such_package'; is it installed, or its folder on PYTHONPATH",
+        ),
         ("omniduplex.config.errors:Thing", "has no 'Thing'"),
     ],
 )
