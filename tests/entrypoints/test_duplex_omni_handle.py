@@ -29,9 +29,11 @@ from omniduplex.protocol.duplex import (
     DuplexCapabilities,
     DuplexCommand,
     DuplexError,
+    EventAck,
     Heartbeat,
     ItemInput,
     ResponseOptions,
+    ResumeSession,
     RetrieveItem,
     SessionPatch,
     SignalTurn,
@@ -142,6 +144,25 @@ async def test_what_is_wrong_with_a_mapping_is_said_at_once(
         await session.create_item({"type": "message", "content": 7})
 
     assert (refused.value.code, refused.value.param) == ("bad_event", "item.content")
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    "send",
+    [
+        lambda s: s.append_audio("not bytes"),
+        lambda s: s.submit(CreateItem(item=ItemInput(role=cast(Any, "bot")))),
+        lambda s: s.submit(EventAck(server_event_seq=1)),
+        lambda s: s.submit(ResumeSession(session_id="duplex-1", resume_token="rt_1")),
+        lambda s: s.submit({"type": "input_audio_buffer.commit"}),
+    ],
+)
+async def test_what_is_wrong_with_a_command_is_said_at_once(
+    session: DuplexSessionHandle, sent: list[DuplexCommand], send: Send
+) -> None:
+    with pytest.raises((DuplexError, TypeError)):
+        await send(session)
+
     assert sent == []
 
 

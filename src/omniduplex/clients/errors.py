@@ -9,6 +9,7 @@ DuplexClientError
 from __future__ import annotations
 
 from omniduplex.protocol.duplex import DuplexError, ErrorEvent
+from omniduplex.protocol.duplex.errors import told
 
 
 class DuplexClientError(Exception):
@@ -20,19 +21,24 @@ class DuplexConnectionError(DuplexClientError):
 
 
 class DuplexProtocolError(DuplexClientError):
-    """A command was refused: the code, the command's id, and the event that said so, if any."""
+    """A command was refused: the code, the field, the command's id, the event that said so, if any.
+
+    Without an event the refusal comes from this process.
+    """
 
     def __init__(
         self,
         code: str,
         message: str,
         *,
+        param: str | None = None,
         event_id: str | None = None,
         raw: ErrorEvent | None = None,
     ) -> None:
-        super().__init__(f"{code}: {message}")
+        super().__init__(told(code, message, param))
         self.code = code
         self.message = message
+        self.param = param
         self.event_id = event_id
         self.raw = raw
 
@@ -40,12 +46,12 @@ class DuplexProtocolError(DuplexClientError):
     def from_event(cls, event: ErrorEvent) -> DuplexProtocolError:
         """The refusal that the server reported."""
         error = event.error
-        return cls(error.code, error.message, event_id=error.event_id, raw=event)
+        return cls(error.code, error.message, param=error.param, event_id=error.event_id, raw=event)
 
     @classmethod
     def from_refusal(cls, error: DuplexError) -> DuplexProtocolError:
         """The refusal that the protocol's own code raised in this process."""
-        return cls(error.code, error.message, event_id=error.event_id)
+        return cls(error.code, error.message, param=error.param, event_id=error.event_id)
 
 
 class DuplexSessionClosedError(DuplexClientError):

@@ -33,9 +33,11 @@ from omniduplex.protocol.duplex import (
     DuplexError,
     DuplexEvent,
     DuplexSessionObject,
+    EventAck,
     Heartbeat,
     ItemInput,
     ResponseOptions,
+    ResumeSession,
     RetrieveItem,
     SessionClosed,
     SessionExpired,
@@ -45,8 +47,10 @@ from omniduplex.protocol.duplex import (
     decode_command,
     project,
 )
+from omniduplex.protocol.duplex.codec import check_command
 
 _LAST = (SessionClosed, SessionExpired)
+_OF_CONNECTIONS = (EventAck, ResumeSession)
 # A reader that is there makes room in a millisecond; one that does not read is not waited for.
 PATIENCE, PATIENCE_STEP_S = 200, 0.001
 
@@ -93,10 +97,17 @@ class DuplexSessionHandle:
         return await self._engine.describe_session(self.session_id)
 
     async def submit(self, command: DuplexCommand) -> None:
-        """Send any command; give it an `event_id` to know its refusal by.
+        """Send any command of a session; give it an `event_id` to know its refusal by.
 
         Waits a moment, but never longer, for a reader whom the commands would flood with events.
+
+        Raises:
+            TypeError: it is no command, or holds what no JSON can.
         """
+        command = check_command(command)
+        if isinstance(command, _OF_CONNECTIONS):
+            message = f"{command.__struct_config__.tag} is for connections: this session has none"
+            raise DuplexError("bad_event", message, param="type", event_id=command.event_id)
         for _ in range(PATIENCE):
             if self.submit_now(command):
                 return
@@ -104,7 +115,7 @@ class DuplexSessionHandle:
         self._send(command)
 
     def submit_now(self, command: DuplexCommand) -> bool:
-        """Send a command as `submit` does, unless that has to wait: then False."""
+        """Send a command that was decoded as `submit` does, unless that has to wait: then False."""
         if self._link.crowded and not self.closed:
             return False
         self._send(command)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,6 +31,8 @@ from omniduplex.protocol.duplex import (
     ErrorEvent,
     EventAck,
     InputCommit,
+    ItemInput,
+    SessionPatch,
     SignalTurn,
     UnknownEvent,
     UpdateSession,
@@ -39,7 +42,7 @@ from omniduplex.protocol.duplex import (
     encode_event,
     error_event,
 )
-from omniduplex.protocol.duplex.codec import ROUTED_SIGNALS
+from omniduplex.protocol.duplex.codec import ROUTED_SIGNALS, check_command
 
 COMMANDS = get_args(DuplexCommand)
 EVENTS = get_args(DuplexEvent)
@@ -87,6 +90,69 @@ def test_every_command_survives_the_wire(struct: Any, data: st.DataObject) -> No
     if isinstance(command, SignalTurn) and command.event in ROUTED_SIGNALS:
         return
     assert decode_command(encode_command(command)) == command
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+@pytest.mark.parametrize("struct", COMMANDS, ids=lambda struct: struct.__name__)
+def test_a_command_that_a_program_made_is_the_same_once_checked(
+    struct: Any, data: st.DataObject
+) -> None:
+    command = data.draw(instances(struct))
+    assert check_command(command) == command
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "param"),
+    [
+        (AppendAudio(audio=cast(Any, "abcd")), "bad_event", "audio"),
+        (AppendAudio(audio=b"", format=cast(Any, 3)), "unsupported_audio_format", "format"),
+        (DeleteItem(item_id=cast(Any, 4)), "missing_item_id", "item_id"),
+        (CreateItem(item=ItemInput(role=cast(Any, "bot"))), "bad_event", "item.role"),
+        (
+            UpdateSession(session=SessionPatch(temperature=cast(Any, "hot"))),
+            "bad_event",
+            "session.temperature",
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, msgspec.Struct) else value,
+)
+def test_a_command_of_wrong_types_is_refused_by_its_field(
+    command: DuplexCommand, code: str, param: str
+) -> None:
+    named = msgspec.structs.replace(command, event_id="event_1")
+    with pytest.raises(DuplexError) as refusal:
+        check_command(named)
+    found = refusal.value
+    assert (found.code, found.param, found.event_id) == (code, param, "event_1")
+    assert f"({param})" in str(found)
+
+
+def test_a_program_may_use_what_means_the_same() -> None:
+    samples = bytearray(b"abcd")
+    append = check_command(
+        AppendAudio(audio=cast(Any, samples), sample_rate_hz=cast(Any, np.int64(8000)))
+    )
+    samples[:] = b"next"  # a buffer that is used again
+    assert append == AppendAudio(audio=b"abcd", sample_rate_hz=8000)
+    assert check_command(AppendAudio(audio=cast(Any, memoryview(b"abcd")))) == AppendAudio(
+        audio=b"abcd"
+    )
+    assert check_command(AckPlayback(played_ms=np.float64(1.5))) == AckPlayback(played_ms=1.5)
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ({"type": "input_audio_buffer.commit"}, "input_audio_buffer.commit"),
+        (Commit, "Commit"),
+        (None, "None"),
+        (AppendAudio(audio=cast(Any, np.zeros(4))), r"numpy\.ndarray"),
+    ],
+)
+def test_what_is_no_command_is_a_mistake_of_the_program(command: Any, named: str) -> None:
+    with pytest.raises(TypeError, match=named):
+        check_command(command)
 
 
 @settings(max_examples=25, deadline=None)

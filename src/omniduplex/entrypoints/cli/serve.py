@@ -303,7 +303,7 @@ def why_not_stock_clients(omni: AsyncOmni | DuplexOmni) -> str | None:
     try:
         omni.check_config(default_config(omni.pipeline.model, Dialect.OPENAI))
     except DuplexError as error:
-        return str(error)
+        return error.message
     return None
 
 

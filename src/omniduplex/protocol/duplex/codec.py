@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import reprlib
+from numbers import Integral, Real
 from typing import Any, get_args
 
 import msgspec
@@ -88,8 +90,12 @@ _COMMANDS: dict[str, Any] = {
     command.__struct_config__.tag: command for command in get_args(DuplexCommand)
 }
 
+# What a program may hold samples in.
+_BYTES = (bytes, bytearray, memoryview)
+
 # Commands with parts of any shape.
 _FREE_FORM = frozenset({UpdateSession, CreateResponse, SignalTurn})
+_COMMAND_CLASSES = frozenset(_COMMANDS.values())
 
 _encode = msgspec.json.Encoder().encode
 _decode_command = msgspec.json.Decoder(DuplexCommand).decode
@@ -165,6 +171,37 @@ def decode_command(raw: str | bytes) -> DuplexCommand:
     if type(command) is SignalTurn:
         return resolve_signal(command)
     return command
+
+
+def check_command(command: DuplexCommand) -> DuplexCommand:
+    """Return a command that a program made as it would have come over the wire.
+
+    Raises:
+        TypeError: it is no command, or holds what no JSON can.
+        DuplexError: for a field that is not of its type, as `decode_command` names it.
+    """
+    kind = type(command)
+    if kind not in _COMMAND_CLASSES:
+        found = reprlib.repr(command)
+        raise TypeError(f"a command of omniduplex.protocol.duplex is wanted, not {found}")
+    event_id = command.event_id if isinstance(command.event_id, str) else None
+    try:
+        fields = msgspec.to_builtins(command, builtin_types=_BYTES, enc_hook=_plain_number)
+        checked: DuplexCommand = msgspec.convert(fields, kind, builtin_types=_BYTES)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise _refusal(str(kind.__struct_config__.tag), str(error), event_id) from None
+    if kind in _FREE_FORM:
+        refuse_free_form(checked, event_id)
+    return checked
+
+
+def _plain_number(value: object) -> int | float:
+    """Take the numbers of numpy, too."""
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(f"a command holds no {type(value).__module__}.{type(value).__name__}")
 
 
 def resolve_signal(signal: SignalTurn) -> DuplexCommand:

@@ -216,6 +216,11 @@ def close_reason(text: str) -> str:
     return text.encode(errors="replace")[:_MAX_CLOSE_REASON_BYTES].decode(errors="ignore")
 
 
+def told(code: str, message: str, param: str | None) -> str:
+    """Say a refusal in a line, for programs and their logs."""
+    return f"{code}: {message}" if param is None else f"{code}: {message} ({param})"
+
+
 class DuplexError(Exception):
     """A refusal that a client can see: one code of the table, a message, what it concerns."""
 
@@ -227,6 +232,9 @@ class DuplexError(Exception):
         self.message = message
         self.param = param
         self.event_id = event_id
+
+    def __str__(self) -> str:
+        return told(self.code, self.message, self.param)
 
     @property
     def kind(self) -> ErrorKind:
