@@ -230,6 +230,23 @@ def test_a_connection_that_never_reads_is_dropped_and_the_session_waits(
         stuck.socket.socket.shutdown(socket.SHUT_RDWR)
 
 
+def test_wrong_tokens_keep_no_owner_out(base: str, omni: FakeOmni) -> None:
+    with Talk(base, PATH) as owner:
+        created, _ = owner.until("session.updated")
+        session = omni.opened.get(timeout=TIMEOUT_S)
+        credential = Credential(created)
+        for attempt in range(30):
+            assert credential.refused(base, resume_token=f"{attempt}") == "invalid_resume_token"
+        owner.send("session.heartbeat")
+        assert owner.recv()["type"] == "session.heartbeat_ack"
+    assert session.lease.is_detached.wait(TIMEOUT_S)
+    for wrong in (credential.token[:-1], credential.token.swapcase(), "", "x" * 100_000):
+        assert credential.refused(base, resume_token=wrong) == "invalid_resume_token"
+    with credential.resume(base) as (_, resumed):
+        assert resumed["attachment_generation"] == 2
+    assert session.lease.generation == 1
+
+
 def test_a_token_opens_once(base: str, omni: FakeOmni) -> None:
     credential, _ = leave(base, omni)
     with credential.resume(base) as (talk, resumed):
