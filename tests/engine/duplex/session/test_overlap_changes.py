@@ -1,9 +1,9 @@
-"""The overlap policy changes while the user speaks over an answer."""
+"""Who judges speech over an answer, or how, changes while the user speaks."""
 
 import msgspec
 import pytest
 from tests.engine.duplex.session.conftest import OpenSession
-from tests.engine.duplex.session.driver import LISTENING, SessionDriver
+from tests.engine.duplex.session.driver import LISTENING, SessionDriver, loud, quiet
 from tests.engine.duplex.session.over_an_answer import answering, decisions, statuses
 
 from omniduplex.engine.duplex.model_events import UserSpeechProgress
@@ -16,6 +16,7 @@ from omniduplex.protocol.duplex import (
 )
 
 LISTEN_ONLY = SessionPatch(turn_detection=TurnDetectionPatch(interrupt_response=False))
+EAR = TurnDetectionPatch(type="server_vad")
 ON_SPEECH = SessionPatch(overlap_policy="barge_in_on_speech")
 
 
@@ -53,3 +54,17 @@ def test_what_need_not_be_a_turn_any_more_interrupts_at_once(judged: SessionDriv
 
     assert decisions(judged)[1:] == [("barge_in", "server_vad_speech_started")]
     assert statuses(judged) == ["cancelled"]
+
+
+def test_an_ear_that_begins_to_listen_hears_what_was_kept_before_what_comes(
+    by_hand: SessionDriver,
+) -> None:
+    answering(by_hand)
+    first, second = loud(500), loud(300)[::-1]
+    by_hand.append(pcm=first)
+    by_hand.send(UpdateSession(session=SessionPatch(turn_detection=EAR)))
+    by_hand.append(pcm=second)
+    assert by_hand.model.heard == quiet(500) + first + second
+
+    by_hand.model_ends()
+    assert by_hand.model.heard == quiet(500) + first + second

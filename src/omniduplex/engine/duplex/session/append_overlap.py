@@ -216,9 +216,15 @@ class AppendOverlap:
         return heard and overlap_ms <= self._core.config.overlap_short_ack_ms
 
     def settle(self) -> Given | None:
-        """Notice that an answer is played no more, heard or cut short; as `answer_over`."""
-        if not (self.keeps or self._overlap_ms) or self._output.in_progress:
+        """Notice that an answer is played no more, heard or cut short; as `answer_over`.
+
+        Or that an ear listens from now on, which hears what was kept at once.
+        """
+        if not (self.keeps or self._overlap_ms):
             return None
+        if self._output.in_progress:
+            heard_now = self.keeps and self._core.config.decides_turns
+            return self.answer_over(completed=False) if heard_now else None
         record = self._core.playback.latest
         cut_short = (
             record is not None and record.cut_off and record.committed_ms < int(record.sent_ms)
