@@ -19,6 +19,7 @@ from tests.clients.scripted import (
 from omniduplex.clients.duplex import (
     DuplexClient,
     DuplexClientBase,
+    DuplexClientError,
     DuplexConnectionError,
     DuplexProtocolError,
     DuplexSessionClosedError,
@@ -51,6 +52,18 @@ async def test_an_error_in_the_body_still_says_goodbye(
     with pytest.raises(ZeroDivisionError):
         async with client:
             _ = 1 / 0
+
+    assert peer.close_reasons == ["client_close"]
+
+
+async def test_a_client_is_for_one_session(client: DuplexClientBase, peer: Peer) -> None:
+    await client.open()
+    with pytest.raises(DuplexClientError, match="make another"):
+        await client.open()
+    await client.append_audio(bytes(320))  # the session is as it was
+    await client.close()
+    with pytest.raises(DuplexClientError, match="make another"):
+        await client.open()
 
     assert peer.close_reasons == ["client_close"]
 

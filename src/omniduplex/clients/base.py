@@ -110,6 +110,7 @@ class DuplexClientBase:
         """Connect and open the session.
 
         Raises:
+            DuplexClientError: it was opened before.
             DuplexConnectionError: no connection, or no session in time.
             DuplexProtocolError: the server refused.
         """

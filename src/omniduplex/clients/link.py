@@ -11,6 +11,7 @@ from msgspec import UNSET
 from omniduplex.clients.acknowledgements import AckLedger
 from omniduplex.clients.clock import Clock
 from omniduplex.clients.errors import (
+    DuplexClientError,
     DuplexConnectionError,
     DuplexProtocolError,
     DuplexSessionClosedError,
@@ -99,10 +100,12 @@ class SessionLink:
         """Connect and ask for a session.
 
         Raises:
+            DuplexClientError: this link has, or had, a session.
             DuplexConnectionError: no connection, or no session within `timeout_s`.
             DuplexProtocolError: the server refused.
             DuplexSessionClosedError: it hung up instead of answering.
         """
+        self._refuse_another()
         events, refused = self.events(), None
         try:
             async with asyncio.timeout(timeout_s):
@@ -123,6 +126,10 @@ class SessionLink:
         self._start_upkeep()
         return created
 
+    def _refuse_another(self) -> None:
+        if self._open or self.ended:
+            raise DuplexClientError("a client is for one session: make another one for the next")
+
     async def _ask(self, command: UpdateSession) -> DuplexConnectionError | None:
         """Send it; what a server that hung up already has said is still to be read."""
         try:
@@ -135,9 +142,11 @@ class SessionLink:
         """Connect to a session that another client had.
 
         Raises:
+            DuplexClientError: this link has, or had, a session.
             DuplexConnectionError: every attempt failed.
             DuplexSessionClosedError: the server will not give the session back.
         """
+        self._refuse_another()
         self._upkeep.acks = AckLedger(request.last_received_server_event_seq)
         try:
             resumption = await resumer.resume(request)

@@ -114,6 +114,7 @@ class DuplexClient(DuplexClientBase):
         """Connect and open the session, or take it over.
 
         Raises:
+            DuplexClientError: it was opened before.
             DuplexConnectionError: no connection, or no session in time.
             DuplexProtocolError: the server refused to open one.
             DuplexSessionClosedError: the server did not give the session back.
