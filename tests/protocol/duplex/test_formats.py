@@ -185,6 +185,8 @@ def test_a_format_is_shown_by_its_ga_name(
 def test_an_append_is_in_the_sessions_format_unless_it_says_otherwise() -> None:
     session_format = AudioFormat(sample_rate_hz=24000)
     assert parse_append_format(AppendAudio(audio=b""), session_format) is session_format
+    same = AppendAudio(audio=b"", format="pcm16", sample_rate_hz=session_format.sample_rate_hz)
+    assert parse_append_format(same, session_format) is session_format
     assert (
         parse_append_format(
             AppendAudio(audio=b"", sample_rate_hz=8000), session_format

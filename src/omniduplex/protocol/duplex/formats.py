@@ -130,7 +130,8 @@ def parse_append_format(command: AppendAudio, session_format: AudioFormat) -> Au
     Raises:
         DuplexError: `unsupported_audio_format`, or `bad_event` for an impossible rate.
     """
-    if command.format is None and command.sample_rate_hz is None:
+    named, rate = command.format, command.sample_rate_hz
+    if named in (None, session_format.encoding) and rate in (None, session_format.sample_rate_hz):
         return session_format
     try:
         given = _read_append_format(command.format)
