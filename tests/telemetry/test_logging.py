@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from omniduplex.telemetry.logging import (
+    LogContext,
     LogSettings,
     current_settings,
     session_context,
@@ -48,7 +49,7 @@ def test_a_line_names_the_session_and_epoch_it_is_about() -> None:
     stream = text_log()
 
     logger.info("outside")
-    with session_context("sess_1", epoch=3):
+    with session_context(LogContext("sess_1", epoch=3)):
         logger.info("inside")
     logger.info("outside again")
 
@@ -63,7 +64,7 @@ def test_tasks_do_not_see_the_session_of_each_other() -> None:
     stream = text_log()
 
     async def work(session_id: str, other: asyncio.Event, mine: asyncio.Event) -> None:
-        with session_context(session_id, epoch=0):
+        with session_context(LogContext(session_id, epoch=0)):
             mine.set()
             await other.wait()
             logger.info("work of %s", session_id)
@@ -84,7 +85,7 @@ def test_json_lines_can_be_parsed() -> None:
     stream = text_log(json_lines=True)
 
     logger.info("plain")
-    with session_context("sess_1", epoch=2):
+    with session_context(LogContext("sess_1", epoch=2)):
         try:
             raise ValueError("zwölf\n")
         except ValueError:

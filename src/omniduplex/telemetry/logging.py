@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import datetime
 import logging
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -16,8 +16,20 @@ CHATTY = ("httpx2", "httpcore2")
 TEXT_FORMAT = "%(asctime)s %(levelname)s %(name)s%(session_suffix)s: %(message)s"
 
 
-class LogContext(msgspec.Struct, frozen=True):
+class LogSubject(Protocol):
     """The session whose input is being handled; an empty id is none."""
+
+    @property
+    def session_id(self) -> str:
+        """Its id."""
+
+    @property
+    def epoch(self) -> int:
+        """Its epoch, as of the line."""
+
+
+class LogContext(msgspec.Struct, frozen=True):
+    """A subject that stays as it is."""
 
     session_id: str = ""
     epoch: int = 0
@@ -31,36 +43,34 @@ class LogSettings(msgspec.Struct, frozen=True):
 
 
 NO_SESSION = LogContext()
-_context: contextvars.ContextVar[LogContext] = contextvars.ContextVar(
-    "omniduplex_log_context", default=NO_SESSION
+_subject: contextvars.ContextVar[LogSubject] = contextvars.ContextVar(
+    "omniduplex_log_subject", default=NO_SESSION
 )
 
 
 class session_context:  # noqa: N801 - used as a function; as a generator it costs four times more
-    """What is logged inside the block belongs to this session."""
+    """What is logged inside the block belongs to this session; for one block after the other."""
 
-    __slots__ = ("_context", "_token")
+    __slots__ = ("_subject", "_token")
 
-    def __init__(self, session_id: str, epoch: int) -> None:
-        self._context = LogContext(session_id, epoch)
+    def __init__(self, subject: LogSubject) -> None:
+        self._subject = subject
 
     def __enter__(self) -> None:
-        self._token = _context.set(self._context)
+        self._token = _subject.set(self._subject)
 
     def __exit__(self, *raised: object) -> None:
-        _context.reset(self._token)
+        _subject.reset(self._token)
 
 
 class SessionFilter(logging.Filter):
     """Gives every record `session_id`, `epoch` and a printable `session_suffix`."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        context = _context.get()
-        record.session_id = context.session_id
-        record.epoch = context.epoch
-        record.session_suffix = (
-            f" [{context.session_id} e{context.epoch}]" if context.session_id else ""
-        )
+        about = _subject.get()
+        record.session_id = about.session_id
+        record.epoch = about.epoch
+        record.session_suffix = f" [{about.session_id} e{about.epoch}]" if about.session_id else ""
         return True
 
 

@@ -6,7 +6,6 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from contextlib import AbstractContextManager
 
 import msgspec
 
@@ -86,6 +85,8 @@ class DuplexSessionRunner:
         self._timer: Timer | None = None
         self._on_ended = on_ended
         self._observer = observer
+        # Not for effects: a stage's timers, made under it, would speak in the session's name.
+        self._log_context = session_context(session)
         self._queue: deque[SessionInput] = deque()
         self._handling = False
         self._heard_ms = 0.0
@@ -99,7 +100,7 @@ class DuplexSessionRunner:
     def start(self) -> None:
         """Open the session."""
         self._handling = True
-        with self._log_context():
+        with self._log_context:
             effects = self._session.open(self._clock())
         self._execute(effects)
         self._drain()
@@ -124,7 +125,7 @@ class DuplexSessionRunner:
 
     def _handle(self, item: SessionInput) -> None:
         try:
-            with self._log_context():
+            with self._log_context:
                 effects = self._session.handle(item, self._clock())
             self._execute(effects)
             self._note_given_up()
@@ -135,13 +136,9 @@ class DuplexSessionRunner:
             self._heard_ms = heard_ms
             self._observer.heard(heard_ms)
 
-    def _log_context(self) -> AbstractContextManager[None]:
-        """Not for effects: a stage's timers, made under it, would speak in its name."""
-        return session_context(self._session.session_id, self._session.epoch)
-
     def _fail(self, item: SessionInput) -> None:
         """A bug in handling an input ends this session and no other."""
-        with self._log_context():
+        with self._log_context:
             logger.exception("the session failed on %s", type(item).__name__)
         failure = _failure(item)
         if self._session.closed:
@@ -189,7 +186,7 @@ class DuplexSessionRunner:
     def _emit(self, event: DuplexEvent) -> bool:
         """False when the buffer overflows now; what is lost after that is lost silently."""
         self._observer.saw(event, self._clock())
-        if isinstance(event, SessionClosed | SessionExpired):
+        if isinstance(event, (SessionClosed, SessionExpired)):
             self._closing_event = event
             return True
         before = self._link.output.overflowed
