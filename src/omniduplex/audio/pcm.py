@@ -51,4 +51,4 @@ def rms(pcm: bytes) -> float:
     if not pcm:
         return 0.0
     samples = np.frombuffer(pcm, dtype=INT16).astype(np.float64)
-    return math.sqrt(float(np.dot(samples, samples)) / len(samples)) / FULL_SCALE
+    return math.sqrt(float(samples.dot(samples)) / len(samples)) / FULL_SCALE

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any
 
 from omniduplex.config.pipeline import PipelineConfig, StageConfig
@@ -53,7 +54,7 @@ class OrchestratorBase(ABC):
 
     async def _start_pool(self, stage_id: int) -> None:
         await self._pools[stage_id].start(
-            lambda output: self._route_output(stage_id, output),
+            partial(self._route_output, stage_id),
             lambda replica, request_ids, reason: self._lost(stage_id, request_ids, reason),
         )
 

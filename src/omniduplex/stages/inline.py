@@ -46,7 +46,7 @@ class InlineStageClient(StageClient):
             self._loop.call_soon_threadsafe(self._receive, output)
 
     def _send(self, message: ToWorker) -> None:
-        if isinstance(message, StageInput | StageAbort):
+        if isinstance(message, (StageInput, StageAbort)):
             self._batch.append(message)
             self._step_soon()
 

@@ -108,6 +108,7 @@ class DuplexEngineSession:
         self._input = InputLane(core, self._output, continuation)
         self._conversation = Conversation(core)
         self._timers = Timers(core, self._input, self._output, continuation)
+        self._reports = self._report_table()
         self._handlers = self._table()
 
     @property
@@ -188,29 +189,7 @@ class DuplexEngineSession:
             return []
         self._core.now = now
         self._timers.settle()
-        match item:
-            case StageResult():
-                self._core.lease.touch(now)
-                self._stage_result(item)
-            case StageLost():
-                self._stage_lost(item)
-            case TurnPart():
-                self._core.lease.touch(now)
-                self._output.beside.take(item)
-            case AudioReady():
-                self._converted(item)
-                self._release()
-            case CloseRequest():
-                self._close(item)
-            case Tick():
-                self._tick()
-            case TimerFired():
-                self._timers.fired()
-            case OutputOverflow() | AnswersGivenUp():
-                self._read_too_slowly(item)
-            case _:
-                self._command(item)
-                self._release()
+        self._reports.get(type(item), self._asked)(item)
         return self._taken()
 
     def _taken(self) -> list[Effect]:
@@ -221,6 +200,10 @@ class DuplexEngineSession:
         return effects
 
     # -- commands ---------------------------------------------------------------------------
+
+    def _asked(self, command: RealtimeCommand) -> None:
+        self._command(command)
+        self._release()
 
     def _table(self) -> dict[type[RealtimeCommand], Callable[[Any], None]]:
         """Which part answers which command."""
@@ -268,6 +251,7 @@ class DuplexEngineSession:
         item_id = self._conversation.converted(ready)
         if item_id is not None:
             self._output.unheard(item_id)
+        self._release()
 
     def _delete(self, command: DeleteItem) -> None:
         self._conversation.delete(command)
@@ -301,8 +285,26 @@ class DuplexEngineSession:
 
     # -- what the runner reports ------------------------------------------------------------
 
+    def _report_table(self) -> dict[type[SessionInput], Callable[[Any], None]]:
+        return {
+            StageResult: self._stage_result,
+            StageLost: self._stage_lost,
+            TurnPart: self._turn_part,
+            AudioReady: self._converted,
+            CloseRequest: self._close,
+            Tick: lambda _: self._tick(),
+            TimerFired: lambda _: self._timers.fired(),
+            OutputOverflow: self._read_too_slowly,
+            AnswersGivenUp: self._read_too_slowly,
+        }
+
+    def _turn_part(self, part: TurnPart) -> None:
+        self._core.lease.touch(self._core.now)
+        self._output.beside.take(part)
+
     def _stage_result(self, result: StageResult) -> None:
         """A stage's answer; a model that cannot go on with this session is a stage lost to it."""
+        self._core.lease.touch(self._core.now)
         try:
             projections = self._core.model.project(result.stage_id, result.output)
         except DuplexError as error:

@@ -153,7 +153,7 @@ class OutOfBand:
 
     def stops(self, command: RealtimeCommand) -> bool:
         """Stop the response that a command names; false if that is none of these."""
-        if not isinstance(command, CancelResponse | ClearOutputAudio):
+        if not isinstance(command, (CancelResponse, ClearOutputAudio)):
             return False
         response = self._named(command.response_id)
         if response is None:

@@ -6,6 +6,7 @@ from omniduplex.audio.pcm import rms
 from omniduplex.protocol.duplex import AppendAudio, VadHint
 
 SPEECH_PROBABILITY = 0.5
+NO_HINT = VadHint()
 
 
 def is_speech(command: AppendAudio, pcm: bytes, silence_rms: float) -> bool:
@@ -13,18 +14,21 @@ def is_speech(command: AppendAudio, pcm: bytes, silence_rms: float) -> bool:
     declared = _declared(command)
     if declared is not None:
         return declared
-    floors = (command.overlap_silence_rms, command.vad.silence_rms if command.vad else None)
-    return rms(pcm) >= next((floor for floor in floors if floor is not None), silence_rms)
+    floor = command.overlap_silence_rms
+    if floor is None and command.vad is not None:
+        floor = command.vad.silence_rms
+    return rms(pcm) >= (silence_rms if floor is None else floor)
 
 
 def _declared(command: AppendAudio) -> bool | None:
     """What the client says, a "no" before a "yes", and that before a probability."""
-    vad = command.vad or VadHint()
+    vad = command.vad or NO_HINT
     flags = (command.is_speech, vad.is_speech)
     if False in flags:
         return False
     if True in flags:
         return True
-    probabilities = (vad.speech_probability, vad.probability, command.speech_probability)
-    given = next((value for value in probabilities if value is not None), None)
-    return None if given is None else given >= SPEECH_PROBABILITY
+    for probability in (vad.speech_probability, vad.probability, command.speech_probability):
+        if probability is not None:
+            return probability >= SPEECH_PROBABILITY
+    return None

@@ -24,7 +24,8 @@ class Timers:
 
     @property
     def _active_id(self) -> str | None:
-        return self._output.active.response_id if self._output.active else None
+        active = self._output.active
+        return None if active is None else active.response_id
 
     def settle(self) -> None:
         """Notice what came true by now."""
@@ -32,8 +33,9 @@ class Timers:
         if core.loudspeaker.settle(core.now, self._active_id):
             core.idle.answered(core.now)
         self._input.settle()
-        if self._active_id != self._continued:
-            self._continued = self._active_id
+        active_id = self._active_id
+        if active_id != self._continued:
+            self._continued = active_id
             self._continuation.begin()
 
     def set(self) -> None:
