@@ -168,20 +168,16 @@ class SessionAttachment:
     def _place_all(self, event: DuplexEvent | None) -> list[str]:
         """Give an event and those behind it their numbers; the texts that the dialect shows."""
         texts: list[str] = []
-        size = 0
+        # What is not taken yet can still be taken back by a cancel: where a write may wait, all but
+        # one event.
+        room = MAX_WRITE_CHARS if self._socket is None or self._socket.flows else 1
         while event is not None:
             text = self._place(event)
             if text is not None:
                 texts.append(text)
-                size += len(text)
-            # What is not taken yet can still be taken back by a cancel.
-            is_enough = self._last is not None or self._is_full(size)
-            event = None if is_enough else self._session.take()
+                room -= len(text)
+            event = self._session.take() if room > 0 and self._last is None else None
         return texts
-
-    def _is_full(self, size: int) -> bool:
-        socket = self._socket
-        return size >= MAX_WRITE_CHARS or not (socket is None or socket.flows)
 
     def _place(self, event: DuplexEvent) -> str | None:
         """Give an event its number; returns its text if the dialect shows it."""
