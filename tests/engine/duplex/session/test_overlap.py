@@ -113,7 +113,7 @@ def test_b10_a_client_that_acknowledges_is_told_to_flush_and_believed(
     driver.model_ends()
     driver.user_speaks()
     assert driver.last(OutputCleared).response_id == "resp_1"
-    assert driver.session.epoch == epoch
+    assert driver.session.epoch == epoch + 1
 
     driver.user_turn_ends("Enough")
     assert driver.said[1] == ("assistant", "One two")

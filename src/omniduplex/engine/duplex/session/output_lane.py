@@ -339,8 +339,9 @@ class OutputLane:
         return True
 
     def stop(self, reason: str) -> None:
-        """Stop what is being said, or played."""
-        if not self.cancel(reason):
+        """The user interrupts what is being said, or played: the epoch advances for either."""
+        if not self.cancel(reason) and self.playout.playing is not None:
+            self._core.epoch += 1
             self.cut_playback()
 
     def cut_playback(self) -> PlaybackRecord | None:
