@@ -27,6 +27,7 @@ from omniduplex.engine.turns import (
     TurnFailure,
     TurnRefused,
     TurnRequest,
+    checked,
 )
 from omniduplex.engine.unread_parts import UnreadParts, is_last
 
@@ -135,6 +136,11 @@ class TurnEngineBase(OmniEngineBase[TurnOrchestratorT]):
         if plugin is None or not _is_taken(request, plugin.features):
             kind = type(request).__name__
             raise TurnRefused("unsupported", f"{self.pipeline.model} takes no {kind}")
+        request = checked(request)
+        is_fast_or_slow = isinstance(request, SpeechRequest) and request.speed != 1.0
+        if is_fast_or_slow and not plugin.features.supports_speed:
+            message = f"{self.pipeline.model} speaks at one speed"
+            raise TurnRefused("unsupported", message, param="speed")
         turn_id = f"turn-{uuid.uuid4().hex}"
         return turn_id, plugin.create_turn(turn_id, at_rate(request, plugin.input_rate_hz))
 

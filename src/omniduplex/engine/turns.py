@@ -116,3 +116,16 @@ class TurnRefused(Exception):  # noqa: N818 - the model's answer to a wish, not 
         self.code = code
         self.message = message
         self.param = param
+
+
+def checked(request: TurnRequest) -> TurnRequest:
+    """Return a request whose parts are of their types, which nothing looks at when it is made.
+
+    Raises:
+        TurnRefused: `invalid_value`; the message ends with where it is wrong.
+    """
+    try:
+        parts = msgspec.to_builtins(request, builtin_types=(bytes,))
+        return msgspec.convert(parts, type(request), builtin_types=(bytes,))
+    except (TypeError, msgspec.ValidationError) as error:
+        raise TurnRefused("invalid_value", f"{type(request).__name__}: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, cast
 
 import pytest
 from tests.entrypoints.turn.sounds import tone
@@ -16,6 +17,7 @@ from omniduplex.engine.turns import (
     TurnAudio,
     TurnChunk,
     TurnMessage,
+    TurnRefused,
     TurnRequest,
     TurnUsage,
 )
@@ -53,6 +55,30 @@ def test_text_is_answered_with_text(turn_omni: AsyncOmni) -> None:
     assert chunks[-1].finish_reason == "stop"
     assert chunks[-1].usage == TurnUsage(input_tokens=2, output_tokens=4)
     assert not any(chunk.pcm for chunk in chunks)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "where"),
+    [
+        (TurnMessage(role="user", content=cast(Any, "good morning")), "content"),
+        (TurnMessage(role=cast(Any, "bot"), content=("good morning",)), "role"),
+        (TurnMessage(role="user", content=(TurnAudio(cast(Any, "abc"), 24_000),)), "pcm"),
+        (TurnMessage(role="user", content=(TurnAudio(cast(Any, object()), 24_000),)), "object"),
+    ],
+)
+def test_parts_of_wrong_types_are_refused_by_their_place(
+    turn_omni: AsyncOmni, wrong: TurnMessage, where: str
+) -> None:
+    with pytest.raises(TurnRefused, match=rf"AnswerRequest: .*{where}") as refused:
+        run(turn_omni, AnswerRequest(messages=(wrong,)))
+    assert refused.value.code == "invalid_value"
+    assert text(run(turn_omni, asked("good morning"))) == "You said good morning"
+
+
+def test_a_voice_of_one_speed_refuses_another(turn_omni: AsyncOmni) -> None:
+    with pytest.raises(TurnRefused, match="one speed") as refused:
+        run(turn_omni, SpeechRequest(text="good morning", speed=2.0))
+    assert (refused.value.code, refused.value.param) == ("unsupported", "speed")
 
 
 def test_sound_is_answered_with_sound(turn_omni: AsyncOmni) -> None:
