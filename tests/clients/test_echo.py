@@ -124,3 +124,22 @@ async def test_a_refusal_names_the_command(talker: DuplexClientBase) -> None:
         await refused
     assert caught.value.code == "input_audio_buffer_empty"
     assert caught.value.event_id == event_id
+
+
+async def test_a_session_of_wrong_types_is_refused_alike(
+    server: Server, omni: DuplexOmni, anyio_backend: str
+) -> None:
+    config = create_duplex_session_config(temperature="hot")
+    clients: tuple[DuplexClientBase, ...] = (
+        DuplexClient(server.url, model=MODEL, config=config),
+        InlineDuplexClient(omni, model=MODEL, config=config),
+    )
+    told = []
+    for client in clients:
+        with pytest.raises(DuplexProtocolError) as refused:
+            await client.open()
+        told.append((refused.value.code, refused.value.param, refused.value.message))
+
+    across_the_network, in_this_process = told
+    assert across_the_network == in_this_process
+    assert across_the_network[:2] == ("bad_event", "temperature")

@@ -26,8 +26,10 @@ from omniduplex.protocol.duplex import (
     apply_patch,
     decode_command,
     default_config,
+    duplex_param,
     project,
 )
+from omniduplex.protocol.duplex.codec import check_command
 
 
 class InlineSession(Protocol):
@@ -96,6 +98,7 @@ class InlineTransport(Transport):
         try:
             await self._send(_as_command(command))
         except DuplexError as error:
+            error.param = duplex_param(error.param)
             raise DuplexProtocolError.from_refusal(error) from error
 
     async def receive(self) -> ServerEvent:
@@ -128,5 +131,5 @@ class InlineTransport(Transport):
 
 def _as_command(command: Message) -> DuplexCommand:
     if isinstance(command, RealtimeCommand):
-        return command
+        return check_command(command)
     return decode_command(msgspec.json.encode(command))

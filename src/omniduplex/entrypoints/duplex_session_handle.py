@@ -104,7 +104,8 @@ class DuplexSessionHandle:
         Raises:
             TypeError: it is no command, or holds what no JSON can.
         """
-        command = check_command(command)
+        with named_for(self._dialect):
+            command = check_command(command)
         if isinstance(command, _OF_CONNECTIONS):
             message = f"{command.__struct_config__.tag} is for connections: this session has none"
             raise DuplexError("bad_event", message, param="type", event_id=command.event_id)
