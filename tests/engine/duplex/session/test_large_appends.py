@@ -224,6 +224,20 @@ def test_a_cancel_of_an_answer_that_waits_waits_for_it(by_hand: SessionDriver) -
     assert by_hand.open_responses == []
 
 
+def test_an_answer_that_is_asked_for_behind_a_cancel_that_waits_is_given(
+    by_hand: SessionDriver,
+) -> None:
+    large(by_hand)
+    by_hand.commit(response_create=True)
+    by_hand.send(CancelResponse())
+    by_hand.send(CreateResponse())
+    by_hand.converted()
+    assert by_hand.open_responses == ["resp_2"]
+
+    by_hand.transcript("item_1", "spoken")
+    assert by_hand.said == [("user", "spoken")]
+
+
 def test_signs_of_life_and_the_end_do_not_wait(by_hand: SessionDriver) -> None:
     large(by_hand)
     by_hand.send(Heartbeat())

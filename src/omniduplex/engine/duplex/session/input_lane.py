@@ -86,7 +86,8 @@ class InputLane:
         pending = self._core.pending
         if pending.backlog.inputs or pending.held_commands:  # a call less for a live stream
             self._core.check_pace(command)
-        if isinstance(command, CancelResponse) and self._output.would_stop(command):
+        overtakes = isinstance(command, CancelResponse) and self._output.would_stop(command)
+        if self.waits and overtakes:
             self._audio.held.forgo_answers()
             return False
         return self._audio.hold(command)
