@@ -16,6 +16,7 @@ from omniduplex.protocol.duplex import (
     Commit,
     CreateResponse,
     DuplexCommand,
+    ErrorEvent,
     Heartbeat,
     InputCommitted,
     ItemAdded,
@@ -221,6 +222,40 @@ def test_a_cancel_of_an_answer_that_waits_waits_for_it(by_hand: SessionDriver) -
     by_hand.send(CancelResponse())
     by_hand.converted()
     assert by_hand.kinds()[-2:] == ["ResponseDone", "RateLimitsUpdated"]
+    assert by_hand.open_responses == []
+
+
+@pytest.mark.parametrize("command", [CancelResponse(), CancelInput(), BargeIn()])
+def test_who_asked_for_an_answer_that_is_cancelled_while_it_waits_is_told(
+    by_hand: SessionDriver, command: DuplexCommand
+) -> None:
+    by_hand.says("Hi")
+    by_hand.send(CreateResponse())
+    large(by_hand)
+    by_hand.commit()
+    by_hand.send(CreateResponse(event_id="e1"))
+    by_hand.send(CreateResponse(event_id="e2"))
+    by_hand.events()
+    by_hand.send(command)
+
+    errors = [event.error for event in by_hand.of(ErrorEvent)]
+    assert [error.event_id for error in errors] == ["e1", "e2"]
+    assert {error.code for error in errors} == {"response_already_active"}
+    by_hand.converted()
+    assert by_hand.open_responses == []
+
+
+@pytest.mark.parametrize("command", [CancelInput(), BargeIn()])
+def test_an_answer_that_never_began_is_refused_when_the_user_interrupts(
+    by_hand: SessionDriver, command: DuplexCommand
+) -> None:
+    large(by_hand)
+    by_hand.commit()
+    by_hand.send(CreateResponse(event_id="e1"))
+    by_hand.send(command)
+
+    assert (by_hand.error().code, by_hand.error().event_id) == ("response_not_active", "e1")
+    by_hand.converted()
     assert by_hand.open_responses == []
 
 

@@ -102,22 +102,20 @@ class HeldCommands:
             self._append = None
         return last_commit < 0
 
-    def forgo_answers(self) -> None:
-        """An answer that was asked for by a command that waits is not wanted any more.
+    def forgo_answers(self) -> list[CreateResponse]:
+        """Nothing that waits wants an answer any more; what asked for nothing else is returned.
 
         What waits to be answered beside the conversation is another matter.
         """
-        self._keep(
-            lambda _, command: (
-                not isinstance(command, CreateResponse) or out_of_band_options(command) is not None
-            )
-        )
+        forgone = [one for one in self._queue if isinstance(one, CreateResponse) and _is_here(one)]
+        self._keep(lambda _, one: not (isinstance(one, CreateResponse) and _is_here(one)))
         self._queue = deque(
             msgspec.structs.replace(command, response_create=False)
             if isinstance(command, Commit | InputCommit)
             else command
             for command in self._queue
         )
+        return forgone
 
     def _keep(self, wanted: Callable[[int, RealtimeCommand], bool]) -> None:
         queue, self._queue = self._queue, deque()
@@ -126,3 +124,8 @@ class HeldCommands:
                 self._queue.append(command)
             else:
                 self._let_go(command)
+
+
+def _is_here(command: CreateResponse) -> bool:
+    """Whether it asks for an answer in the conversation."""
+    return out_of_band_options(command) is None

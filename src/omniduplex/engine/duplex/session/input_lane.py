@@ -88,7 +88,7 @@ class InputLane:
             self._core.check_pace(command)
         overtakes = isinstance(command, CancelResponse) and self._output.would_stop(command)
         if self.waits and overtakes:
-            self._audio.held.forgo_answers()
+            self._forgo_answers()
             return False
         return self._audio.hold(command)
 
@@ -288,11 +288,19 @@ class InputLane:
     def interrupt(self) -> None:
         """`input.cancel` and `barge_in`: drop open input, stop the answer, advance the epoch."""
         self._drop_open()
-        self._audio.held.forgo_answers()
+        self._forgo_answers()
         if not self._output.cancel("barge_in"):
             self._core.epoch += 1
             if self._output.cut_playback() is None:
                 self._core.emit(InputCleared())
+
+    def _forgo_answers(self) -> None:
+        """What waits is not answered any more: who asked for an answer is told so."""
+        active = self._output.active is not None
+        code = "response_already_active" if active else "response_not_active"
+        for asked in self._audio.held.forgo_answers():
+            message = "it was cancelled before it could begin"
+            self._core.emit_error(DuplexError(code, message, event_id=asked.event_id))
 
     def _drop_open(self) -> None:
         self._output.drop_draft()
