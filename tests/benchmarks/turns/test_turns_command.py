@@ -22,6 +22,7 @@ from omniduplex.models.local.assets import load_manifest
     [
         (("--scenarios", "nonsense"), "no scenario nonsense; there are simple_turn"),
         (("--voices", "slt,nobody"), "no voice nobody; there are slt"),
+        (("--policy", "adaptve"), "no policy adaptve; there are listen_only"),
         (("--vad", "none"), "server_vad or semantic_vad"),
         (("--url", "ws://127.0.0.1:9", "--quick"), "cannot connect"),
         (("--url", "ws://127.0.0.1:9", "--quick", "--dialect", "openai"), "cannot connect"),

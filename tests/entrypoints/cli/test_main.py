@@ -116,3 +116,17 @@ def test_a_deploy_file_of_another_model_is_told_in_a_line_that_names_both(tmp_pa
     assert "describes the model 'omniduplex/echo'" in result.output
     assert "'omniduplex/local' was asked for" in result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_a_directory_that_cannot_be_made_is_told_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = str(tmp_path / "file" / "folder")
+    command = [sys.executable, "-m", "omniduplex.entrypoints.cli.main"]
+    for arguments in (
+        ["serve", "omniduplex/echo", "--port", "0", "--record", folder],
+        ["pull", "silero_vad", "--assets-dir", folder],
+    ):
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert folder in done.stderr
+        assert "Traceback" not in done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 from rich.console import Console
@@ -19,6 +19,7 @@ from omniduplex.benchmarks.turns.scenarios import QUICK, SCENARIOS, Scenario
 from omniduplex.benchmarks.turns.speech import VOICES
 from omniduplex.benchmarks.turns.tables import show_conversation, show_turns
 from omniduplex.clients import MonotonicClock
+from omniduplex.protocol.duplex import OverlapPolicy
 
 
 class ChoiceError(Exception):
@@ -46,6 +47,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         for names, there, what in (
             (self.scenarios, known, "scenario"),
             (self.voices, list(VOICES), "voice"),
+            # A server takes a policy that it does not know for `listen_only`.
+            ((self.policy,), list(get_args(OverlapPolicy)), "policy"),
         ):
             for name in names:
                 if name not in there:

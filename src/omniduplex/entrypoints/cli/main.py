@@ -65,7 +65,7 @@ def pull(
     console = Console(stderr=True)
     try:
         pulling.pull(names or [], assets_dir, console)
-    except AssetError as error:
+    except (AssetError, OSError) as error:
         console.print(str(error), style="red", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
 

@@ -241,9 +241,16 @@ def build_app(
 def _recorder(
     directory: Path | None,
 ) -> AbstractContextManager[ConversationRecorder | None]:
+    from omniduplex.config.errors import ConfigError
     from omniduplex.entrypoints.duplex.recorder import ConversationRecorder
 
-    return nullcontext() if directory is None else ConversationRecorder(directory)
+    if directory is None:
+        return nullcontext()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--record: {directory}: {error.strerror or error}") from error
+    return ConversationRecorder(directory)
 
 
 @contextmanager
