@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
+from omniduplex.clients import AudioFormat, SessionConfig
 from omniduplex.config.loader import load_pipeline
 from omniduplex.entrypoints.duplex_omni import DuplexOmni
 from omniduplex.protocol.duplex import (
@@ -19,6 +20,7 @@ from omniduplex.protocol.duplex import (
     RealtimeEvent,
     SessionClosed,
     SessionCreated,
+    SessionPatch,
     SessionUpdated,
     default_config,
 )
@@ -61,10 +63,26 @@ async def test_so_does_a_configuration(omni: DuplexOmni) -> None:
         assert (await session.public_session()).temperature == 0.5
 
 
+async def test_so_does_what_a_client_would_send(omni: DuplexOmni) -> None:
+    config = SessionConfig(instructions="Be brief.", input_audio=AudioFormat("pcm_f32le", 24_000))
+    async with await omni.open_session(config.to_session_payload(model=MODEL)) as session:
+        opened = await session.public_session()
+        assert (opened.instructions, opened.input_audio_format) == ("Be brief.", "pcm_f32le")
+
+
+async def test_a_configuration_of_clients_itself_is_not_taken_for_a_session(
+    omni: DuplexOmni,
+) -> None:
+    with pytest.raises(TypeError, match="to_session_payload"):
+        await omni.open_session(cast(Any, SessionConfig(instructions="Be brief.")))
+    assert await omni.active_session_count() == 0
+
+
 @pytest.mark.parametrize(
     ("session_object", "code", "param"),
     [
         ({"temperature": "warm"}, "bad_event", "temperature"),
+        (SessionPatch(temperature=cast(Any, "warm")), "bad_event", "temperature"),
         (
             {"output_audio_format": "opus"},
             "unsupported_audio_format",
@@ -79,7 +97,7 @@ async def test_so_does_a_configuration(omni: DuplexOmni) -> None:
     ],
 )
 async def test_a_wrong_session_object_is_refused_as_by_a_server(
-    omni: DuplexOmni, session_object: dict[str, Any], code: str, param: str
+    omni: DuplexOmni, session_object: dict[str, Any] | SessionPatch, code: str, param: str
 ) -> None:
     with pytest.raises(DuplexError) as refused:
         await omni.open_session(session_object)

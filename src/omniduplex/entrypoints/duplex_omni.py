@@ -22,6 +22,7 @@ from omniduplex.protocol.duplex import (
     DuplexSessionConfig,
     DuplexSessionObject,
     Heartbeat,
+    SessionPatch,
     apply_patch,
     default_config,
 )
@@ -85,14 +86,14 @@ class DuplexOmni(AsyncOmniBase[DuplexOmniEngine]):
 
     async def open_session(
         self,
-        config: DuplexSessionConfig | Mapping[str, Any] | None = None,
+        config: DuplexSessionConfig | SessionPatch | Mapping[str, Any] | None = None,
         *,
         timeout_s: float | None = OPEN_TIMEOUT_S,
     ) -> DuplexSessionHandle:
         """Open a session; its first events are `SessionCreated` and `SessionUpdated`.
 
-        A mapping is the session object of the WebSocket handshake. A caller that is cancelled, or
-        that has waited for `timeout_s`, leaves no session behind.
+        A mapping, or a patch, is the session object of the WebSocket handshake. A caller that is
+        cancelled, or that has waited for `timeout_s`, leaves no session behind.
 
         Raises:
             DuplexError: `resource_exhausted` when all slots are taken, `engine_error` when the

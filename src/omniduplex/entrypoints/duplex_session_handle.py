@@ -338,11 +338,18 @@ def read_session(session: SessionPatch | Mapping[str, Any]) -> SessionPatch:
 
     Raises:
         DuplexError: for what is wrong with it, as a server would answer.
+        TypeError: it is something else, as the `SessionConfig` of a client.
     """
-    if isinstance(session, SessionPatch):
-        return session
+    if not isinstance(session, SessionPatch | Mapping):
+        raise TypeError(
+            "a session is a mapping as in session.update, or a SessionPatch, which "
+            f"SessionConfig.to_session_payload gives, not {type(session).__name__}"
+        )
     with named_for(Dialect.DUPLEX):
-        command = _read("session.update", session=session)
+        if isinstance(session, SessionPatch):
+            command = check_command(UpdateSession(session=session))
+        else:
+            command = _read("session.update", session=session)
     assert isinstance(command, UpdateSession)
     return command.session
 
