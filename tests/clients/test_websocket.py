@@ -115,7 +115,9 @@ async def test_a_url_of_another_kind_is_told_without_the_query_that_we_add() -> 
     assert "duplex=1" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("status", "hint"), [(401, "API key"), (404, "no Realtime API")])
+@pytest.mark.parametrize(
+    ("status", "hint"), [(401, "API key"), (403, "no Realtime API"), (404, "no Realtime API")]
+)
 @pytest.mark.anyio
 async def test_a_refused_connection_says_what_to_do(status: int, hint: str) -> None:
     def refuse(connection: ServerConnection, request: Request) -> Response:

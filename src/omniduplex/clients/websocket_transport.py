@@ -134,6 +134,8 @@ def why_not(error: OSError | InvalidHandshake | InvalidURI) -> str:
         match error.response.status_code:
             case HTTPStatus.UNAUTHORIZED:
                 return f"{error}: it wants its API key"
+            case HTTPStatus.FORBIDDEN:  # what ASGI servers say of an unknown path, too
+                return f"{error}: it lets nobody in, or has no Realtime API at this path"
             case HTTPStatus.NOT_FOUND:
                 return f"{error}: there is no Realtime API at this path"
     return str(error)
