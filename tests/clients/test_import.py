@@ -9,6 +9,9 @@ import sys
 
 import pytest
 
+from omniduplex.clients import duplex
+from omniduplex.protocol import duplex as protocol
+
 DOOR = "omniduplex.clients.duplex"
 ROUNDS = 5
 # CPU time, so that other work of the machine does not count.
@@ -43,3 +46,14 @@ def test_the_client_loads_neither_arrays_nor_a_server() -> None:
     assert DOOR in modules
     assert not [name for name in modules if name.split(".")[0] in HEAVY]
     assert not [name for name in modules if name.startswith(SERVER)]
+
+
+def test_the_events_that_every_program_reads_are_at_the_door() -> None:
+    read = (
+        "SessionCreated ResponseCreated AudioDelta TranscriptDelta TextDelta ListenDecision "
+        "SpeakDecision ResponseDone SessionClosed SessionExpired ErrorEvent DuplexEvent"
+    ).split()
+    assert {name: getattr(duplex, name) for name in read} == {
+        name: getattr(protocol, name) for name in read
+    }
+    assert {*read, "ConnectionResumed"} <= set(duplex.__all__)
