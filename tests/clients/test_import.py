@@ -49,10 +49,20 @@ def test_the_client_loads_neither_arrays_nor_a_server() -> None:
 
 
 def test_the_events_that_every_program_reads_are_at_the_door() -> None:
-    read = (
-        "SessionCreated ResponseCreated AudioDelta TranscriptDelta TextDelta ListenDecision "
-        "SpeakDecision ResponseDone SessionClosed SessionExpired ErrorEvent DuplexEvent"
-    ).split()
+    read = [
+        "SessionCreated",
+        "ResponseCreated",
+        "AudioDelta",
+        "TranscriptDelta",
+        "TextDelta",
+        "ListenDecision",
+        "SpeakDecision",
+        "ResponseDone",
+        "SessionClosed",
+        "SessionExpired",
+        "ErrorEvent",
+        "DuplexEvent",
+    ]
     assert {name: getattr(duplex, name) for name in read} == {
         name: getattr(protocol, name) for name in read
     }
