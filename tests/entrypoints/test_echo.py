@@ -178,7 +178,9 @@ def test_serve_can_be_stopped_while_it_loads(number: signal.Signals) -> None:
         rest = server.stderr.read()
 
     assert server.returncode == 0
-    assert rest.endswith("Stopped.\n")
+    # Log lines come by a thread of their own, perhaps behind the last word.
+    assert "Stopped." in rest.splitlines()
+    assert "Traceback" not in rest
 
 
 def test_a_taken_port_is_told_in_one_line() -> None:
