@@ -17,10 +17,16 @@ from omniduplex.clients import MonotonicClock
 from omniduplex.protocol.duplex import (
     AudioDelta,
     AudioFormat,
+    Dialect,
+    DuplexCommand,
     RealtimeEvent,
     TextDelta,
     TranscriptDelta,
+    UpdateSession,
+    apply_patch,
+    decode_command,
     decode_event,
+    default_config,
 )
 
 OUTPUT = AudioFormat(sample_rate_hz=24_000)
@@ -115,3 +121,24 @@ async def test_the_key_goes_along_and_a_refusal_is_the_session_s_own_error(backe
         with pytest.raises(SESSION_ERRORS, match="not so"):
             await session.__aenter__()
     assert keys == ["Bearer secret"]
+
+
+@pytest.mark.anyio
+async def test_only_commits_end_the_turns_of_a_duplex_session() -> None:
+    asked: list[DuplexCommand] = []
+
+    async def refuse(socket: ServerConnection) -> None:
+        asked.append(decode_command(await socket.recv()))
+        error = {"type": "invalid_request_error", "code": "no", "message": "not so"}
+        await socket.send(msgspec.json.encode({"type": "error", "error": error}).decode())
+
+    async with serve(refuse, "127.0.0.1", 0) as server:
+        host, port = next(iter(server.sockets)).getsockname()[:2]
+        with pytest.raises(SESSION_ERRORS):
+            async with DuplexSession(f"ws://{host}:{port}", "m", MonotonicClock()):
+                pass
+
+    (update,) = asked
+    assert isinstance(update, UpdateSession)
+    config = apply_patch(default_config("m", Dialect.DUPLEX), update.session)
+    assert not config.decides_turns

@@ -32,7 +32,10 @@ class DuplexSession(ServeSession):
     turn_end = "input_audio_buffer.commit"
 
     def __init__(self, url: str, model: str, clock: Clock, api_key: str | None = None) -> None:
-        self._config = SessionConfig(input_audio=AudioFormat(sample_rate_hz=RATE_HZ))
+        # A model with an ear of its own may hear the end of a turn in a question's pause.
+        self._config = SessionConfig(
+            input_audio=AudioFormat(sample_rate_hz=RATE_HZ), auto_response=False
+        )
         self._client = DuplexClient(
             url,
             model=model,
