@@ -118,7 +118,7 @@ class DuplexEngineSession:
 
     @property
     def epoch(self) -> int:
-        """The interruption fence: advances with every cancel."""
+        """The interruption fence: advances with every cancel and every interruption."""
         return self._core.epoch
 
     @property
