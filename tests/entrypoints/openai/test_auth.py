@@ -42,6 +42,7 @@ def test_a_wrong_key_is_refused_before_the_upgrade(
 
     response = refused.value.response
     assert response.status_code == 401
+    assert response.headers["WWW-Authenticate"] == "Bearer"
     assert b'"code":"invalid_api_key"' in bytes(response.body or b"")
     assert omni.opened.empty()
     assert [line for line in caplog.records if line.levelno >= logging.WARNING] == []

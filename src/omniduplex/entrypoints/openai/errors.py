@@ -8,6 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 TOO_MANY = 429
+# How a client is to go on: with a key (RFC 9110, section 11.6.1), or a little later.
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, TOO_MANY: {"Retry-After": "1"}}
 # Messages quote their requests, but never at length: a body may hold a name of many megabytes.
 MAX_MESSAGE_CHARS = 400
 
@@ -32,8 +34,7 @@ def error_response(
 ) -> Response:
     """Render an error as a JSON response."""
     body = error_body(status, message, code, param=param)
-    headers = {"Retry-After": "1"} if status == TOO_MANY else None
-    return Response(body, status, headers, media_type="application/json")
+    return Response(body, status, HEADERS.get(status), media_type="application/json")
 
 
 def error_body(
