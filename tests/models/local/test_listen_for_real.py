@@ -112,8 +112,9 @@ def test_a_spoken_question_is_drafted_and_then_ends(
     assert understood(QUESTION, draft.transcript)
     assert isinstance(end, TurnEnded)
     assert understood(QUESTION, end.transcript)
+    # The hold begins where the detector hears no speech: some frames before or behind the end.
     length_ms = 500 + len(asked) // 32
-    assert abs(end.audio_end_ms - length_ms) <= settings.hold_ms
+    assert length_ms <= end.audio_end_ms <= length_ms + settings.hold_ms + 250
 
 
 @pytest.mark.local
