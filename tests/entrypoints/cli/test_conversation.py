@@ -69,6 +69,7 @@ class Partner(Peer):
     def __init__(self) -> None:
         super().__init__()
         self.turns = 1
+        self.answer_ms = 3000
         self.ending: ResponseStatus = "completed"
         self.writes_ahead = False
         self.details: StatusDetails | None = None
@@ -104,7 +105,7 @@ class Partner(Peer):
                 item_id="item_u", transcript=f" turn {self._turn}", usage=DurationUsage(seconds=1)
             ),
             created(name),
-            audio(name, bytes(48 * 3000)),
+            audio(name, bytes(48 * self.answer_ms)),
             words(name, f"answer {self._turn}"),
         )
         if self.writes_ahead or self._turn == self.turns:
@@ -181,6 +182,19 @@ async def test_a_follow_up_talks_over_the_first_answer(
     cut_off = [ack for ack in partner.sent(AckPlayback) if ack.truncate]
     assert [(ack.response_id, ack.played_ms) for ack in cut_off] == [("resp_1", first.heard_ms)]
     assert "[interrupted]" in printed.getvalue()
+
+
+@pytest.mark.parametrize("ending", ["completed", "incomplete"])
+async def test_an_answer_too_short_to_talk_over_is_followed(
+    conversation: Conversation, partner: Partner, ending: ResponseStatus
+) -> None:
+    partner.turns, partner.writes_ahead = 2, True
+    partner.answer_ms, partner.ending = 500, ending
+
+    first, second = await conversation.hold(tone(500), tone(300))
+
+    assert (first.status, second.status) == (ending, ending)
+    assert (first.heard_ms, second.heard_ms) == (500, 500)
 
 
 async def test_a_failed_answer_is_a_failure(conversation: Conversation, partner: Partner) -> None:

@@ -132,7 +132,9 @@ class Conversation:
             return
         response_id, speech = next(reversed(self._speeches.items()))
         heard = self._player.played_ms(response_id) >= INTERRUPT_AFTER_MS
-        if heard or (speech.status == "completed" and self._player.idle):
+        # One that is cancelled is followed by another.
+        over = speech.status in ("completed", "incomplete") and self._player.idle
+        if heard or over:
             self._microphone.say(self._follow_up)
             self._follow_up = b""
             self._awaiting_answer = True
