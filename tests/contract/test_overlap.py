@@ -77,6 +77,26 @@ def test_a_turn_committed_over_an_answer_comes_after_it(paced: Caller) -> None:
     assert "tone" in str(spoken["response"]["output"])
 
 
+def test_a_turn_committed_over_what_only_plays_comes_after_that(paced: Caller) -> None:
+    paced.configure(extra_body={"playback_commit_policy": "ack_only"})
+    paced.writes("so many words " * 40)  # which play on, however slow this machine is
+    paced.send("response.create")
+    paced.says(120.0, hz=0)
+    done = paced.until("rate_limits.updated")[-2]["response"]
+    assert done["status"] == "completed"
+    paced.says(0.8)
+    facts = committed(paced, response_create=True)
+    assert facts["overlap_deferred"] is True
+    assert facts["response_create_deferred"] is True
+    events = paced.until("conversation.item.input_audio_transcription.completed")
+    assert "response.created" not in types(events + paced.until_now())
+    paced.send("playback.ack", response_id=done["id"], played_ms=1e6)
+    assert "playback.acknowledged" in types(paced.until("response.created"))
+    events = hear_out(paced)
+    answer = next(event for event in events if event["type"] == "response.done")["response"]
+    assert "tone" in str(answer["output"])
+
+
 def test_a_short_commit_over_an_answer_is_an_acknowledgement(paced: Caller) -> None:
     begin_an_answer(paced)
     paced.says(0.3)

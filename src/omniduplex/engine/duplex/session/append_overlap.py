@@ -191,8 +191,7 @@ class AppendOverlap:
         if over_answer and alone and self._is_ack(overlap_ms):
             self._kept.drop(goes_on=False)
             return Sealed(is_ack=True)
-        deferred = over_answer and self._output.active is not None
-        return Sealed(*self._kept.take(), is_deferred=deferred)
+        return Sealed(*self._kept.take(), is_deferred=over_answer)
 
     def answer_over(self, *, completed: bool) -> Given | None:
         """The answer ended: what was kept is the next turn, or it was an acknowledgement.
@@ -226,10 +225,7 @@ class AppendOverlap:
             heard_now = self.keeps and self._core.config.decides_turns
             return self.answer_over(completed=False) if heard_now else None
         record = self._core.playback.latest
-        cut_short = (
-            record is not None and record.cut_off and record.committed_ms < int(record.sent_ms)
-        )
-        return self.answer_over(completed=not cut_short)
+        return self.answer_over(completed=record is None or not record.cut_short)
 
     def forget(self) -> None:
         """Open input is dropped."""

@@ -24,9 +24,12 @@ class CommittedTurns:
 
     def seal(self, turn: CommittedTurn, *, wants_response: bool) -> None:
         """Commit the turn, then answer it if that is wanted."""
-        deferred = wants_response and self._output.active is not None
+        waits = turn.overlap_deferred or self._output.active is not None
+        deferred = wants_response and waits
         commit_turn(self._core, msgspec.structs.replace(turn, response_deferred=deferred))
-        if wants_response:
+        if deferred:
+            self._output.defer()
+        elif wants_response:
             self._output.answer_turn(turn.transcript)
 
     def transcript_known(self, event: UserTranscript) -> None:

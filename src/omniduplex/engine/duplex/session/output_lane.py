@@ -26,7 +26,7 @@ from omniduplex.engine.duplex.session.listening import tell_listening
 from omniduplex.engine.duplex.session.offers import check_there_is_speech
 from omniduplex.engine.duplex.session.out_of_band import OutOfBand
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
-from omniduplex.engine.duplex.session.playout import Playout
+from omniduplex.engine.duplex.session.playout import REPORT_LATE_S, Playout
 from omniduplex.engine.duplex.session.prompts import build_prompt, words_to_come
 from omniduplex.engine.duplex.session.response import Response
 from omniduplex.protocol.duplex import (
@@ -41,8 +41,6 @@ from omniduplex.protocol.duplex import (
 OnOver = Callable[[bool], None]
 """Takes whether the response was completed: neither cancelled nor failed."""
 NO_OPTIONS = ResponseOptions()
-REPORT_LATE_S = 5.0
-"""A client that reports nothing for so long after a player without pauses is done plays nothing."""
 SPEAKS_BY_ITSELF = "this model decides by itself when to speak; it takes no response"
 
 
@@ -60,7 +58,7 @@ class OutputLane:
         self.on_over: OnOver = lambda completed: None
         """Told when a response is over, before another one starts, or its playback is cut."""
         self._drafts = Drafts(core, lambda key, words: self._plan(key, self._usual(), words))
-        self._deferred = False
+        self._deferred: PlaybackRecord | None = None  # of the answer that the wish waits for
 
     # -- starting ---------------------------------------------------------------------------
 
@@ -88,20 +86,38 @@ class OutputLane:
         raise DuplexError("response_already_active", message, param="response.conversation")
 
     def answer_turn(self, transcript: str | None) -> None:
-        """A user turn was committed and wants an answer.
+        """A user turn was committed and wants an answer now, as does whoever waited for one.
 
         `transcript` is None while its words are being recognised: the response opens now and the
-        model is asked when they are there. With an answer still active, it waits its turn.
+        model is asked when they are there.
         """
-        if self.active is not None:
-            self.drop_draft()
-            self._deferred = True
-        elif transcript is None:
+        self._deferred = None
+        if transcript is None:
             self.drop_draft()
             usual = self._usual()
             self._await_transcripts(usual, words_to_come(usual, self._core.history))
         elif not self._promote(transcript):
             self.start(self._usual())
+
+    def defer(self) -> None:
+        """A user turn wants an answer after the one that is being made, or played."""
+        self.drop_draft()
+        self._deferred = self.active.record if self.active else self._core.playback.latest
+
+    @property
+    def deferred_until(self) -> float | None:
+        """When (s) the wish for a response is granted though nobody reports: None, if never."""
+        waits = self._deferred if self.active is None else None
+        return None if waits is None else waits.finish_at + REPORT_LATE_S
+
+    def settle(self) -> None:
+        """Notice that the answer is played no more: the next begins, unless it was cut short."""
+        awaited = self._deferred
+        if awaited is None or self.active is not None or awaited is self.playout.reported:
+            return
+        if awaited.cut_short:
+            self._deferred = None
+        self._start_deferred()
 
     def _usual(self) -> Wanted:
         """A response that nobody asked anything special of."""
@@ -110,12 +126,7 @@ class OutputLane:
     @property
     def in_progress(self) -> bool:
         """Whether an answer is being made, or played to a client that has to report it."""
-        if self.active is not None:
-            return True
-        record = self.playout.playing
-        if record is None or self._core.config.playback_commit_policy != "ack_only":
-            return False
-        return self._core.now < record.finish_at + REPORT_LATE_S
+        return self.active is not None or self.playout.reported is not None
 
     @property
     def interruptible(self) -> bool:
@@ -126,11 +137,12 @@ class OutputLane:
     @property
     def busy(self) -> bool:
         """Whether a response is active, or waits for something."""
-        return self.active is not None or self._deferred or self._drafts.begun
+        return self.active is not None or self._deferred is not None or self._drafts.begun
 
     def start(self, response: Wanted) -> bool:
         """Open a response and ask the model for it; false if the model speaks only by itself."""
         self.drop_draft()
+        self._deferred = None
         if awaited := words_to_come(response, self._core.history):
             self._await_transcripts(response, awaited)
             return True
@@ -262,8 +274,8 @@ class OutputLane:
         self._start_deferred()
 
     def _start_deferred(self) -> None:
-        deferred, self._deferred = self._deferred, False
-        if deferred:
+        deferred, self._deferred = self._deferred, None
+        if deferred is not None:
             self.start(self._usual())
 
     def end_at_limit(self) -> None:
@@ -289,7 +301,7 @@ class OutputLane:
 
     def end_failed(self, response: Response, code: str, *, announced: bool = True) -> None:
         """End the active response as failed, after the error was told."""
-        self.active, self._deferred = None, False
+        self.active, self._deferred = None, None
         self._core.turn_state = "idle"
         if announced:
             self.playout.silence(response.response_id)
@@ -317,6 +329,8 @@ class OutputLane:
         if self.active is not None and self.active.response_id == response_id:
             self.give_up(self.active, code, announced=True)
         elif not self.beside.lose(response_id, code):
+            if self._deferred is not None and self._deferred.response_id == response_id:
+                self._deferred = None
             self.playout.silence(response_id)
             self.playout.forget(response_id)
 
@@ -324,7 +338,7 @@ class OutputLane:
 
     def cancel(self, reason: str, *, announce_clear: bool = False) -> bool:
         """Stop the active response; the epoch advances first. False when nothing was active."""
-        self._deferred = False
+        self._deferred = None
         self.drop_draft()
         response, self.active = self.active, None
         if response is None:

@@ -35,6 +35,11 @@ class PlaybackRecord:
         """Whether the user was kept from hearing all of it."""
         return self.cap_ms is not None or self.interrupted_at_ms is not None
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether what the user was kept from hearing had been sent."""
+        return self.cut_off and self.committed_ms < int(self.sent_ms)
+
     def cursor(self) -> PlaybackCursor:
         """The four positions as the wire shows them, whole ms rounded down."""
         return PlaybackCursor(

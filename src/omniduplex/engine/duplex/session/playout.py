@@ -9,6 +9,9 @@ from omniduplex.engine.duplex.session.effects import DropQueuedAudio
 from omniduplex.engine.duplex.session.playback_ledger import PlaybackRecord
 from omniduplex.protocol.duplex import OutputCleared, ResponseDone
 
+REPORT_LATE_S = 5.0
+"""A client that reports nothing for so long after a player without pauses is done plays nothing."""
+
 
 class Playout:
     """The sound of responses, made or whole, behind the one that makes them."""
@@ -23,6 +26,14 @@ class Playout:
         if record is None or not self._core.playback.playing(record, self._core.now):
             return None
         return record
+
+    @property
+    def reported(self) -> PlaybackRecord | None:
+        """The newest response while it is played to a client that has to report it."""
+        record = self.playing
+        if record is None or self._core.config.playback_commit_policy != "ack_only":
+            return None
+        return record if self._core.now < record.finish_at + REPORT_LATE_S else None
 
     def cut(self) -> PlaybackRecord | None:
         """The user talks over a finished answer that is still playing: nothing more is heard."""

@@ -33,6 +33,7 @@ class Timers:
         if core.loudspeaker.settle(core.now, self._active_id):
             core.idle.answered(core.now)
         self._input.settle()
+        self._output.settle()
         active_id = self._active_id
         if active_id != self._continued:
             self._continued = active_id
@@ -43,6 +44,7 @@ class Timers:
         times = (
             self._core.loudspeaker.silent_at(self._active_id),
             self._idle_until(),
+            self._output.deferred_until,
             self._silence_due_at(),
         )
         wake_at = min((at for at in times if at is not None), default=None)
