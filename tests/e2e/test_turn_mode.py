@@ -147,7 +147,7 @@ def test_a_text_question_streams_its_answer(client: openai.OpenAI) -> None:
     chunks = list(stream)
 
     assert "".join(c.choices[0].delta.content or "" for c in chunks[:-1]).strip()
-    assert len(chunks) > 3
+    assert len(chunks) > 2
     assert chunks[-1].usage is not None
     assert chunks[-1].usage.completion_tokens > 0
 

@@ -47,6 +47,10 @@ def test_a_model_that_cannot_be_interrupted_is_not() -> None:
         verdict = adaptive(policy=policy, supports_barge_in=False, speech_ms=5000)
         assert verdict == Verdict("listen", "barge_in_unsupported")
 
+    # What would not interrupt anyway is told as it is (rows 16 and 18).
+    for known in ({"speech_ms": 300}, {"speech_ms": 900}, {"transcript": "Yeah."}):
+        assert adaptive(**known, supports_barge_in=False) == adaptive(**known)
+
 
 @pytest.mark.parametrize(
     "known",

@@ -144,6 +144,7 @@ ON_SPEECH = {
     False: Verdict("listen", "server_vad_utterance_active"),
     None: Verdict("barge_in", "policy_barge_in_on_speech"),
 }
+UNSUPPORTED = Verdict("listen", "barge_in_unsupported")
 
 
 def judge(view: OverlapView) -> Verdict:
@@ -158,11 +159,13 @@ def _judge_alone(view: OverlapView) -> Verdict:
     """As `judge`, whatever it is spoken over."""
     if view.policy == "listen_only":
         return Verdict("listen", "policy_listen_only")
-    if not view.supports_barge_in:
-        return Verdict("listen", "barge_in_unsupported")
-    if view.policy == "barge_in_on_speech":
-        return ON_SPEECH[view.onset]
-    return _adaptive(view)
+    if view.policy == "adaptive":
+        verdict = _adaptive(view)
+        strikes = verdict.action == "barge_in"
+    else:  # at any speech at all
+        verdict = ON_SPEECH[view.onset]
+        strikes = True
+    return UNSUPPORTED if strikes and not view.supports_barge_in else verdict
 
 
 def _adaptive(view: OverlapView) -> Verdict:
