@@ -32,6 +32,7 @@ from omniduplex.protocol.duplex import (
 )
 
 ACK_ONLY = msgspec.structs.replace(BY_HAND, playback_commit_policy="ack_only")
+VAD = UpdateSession(session=SessionPatch(turn_detection=TurnDetectionPatch(type="server_vad")))
 
 # Until the answer ends
 
@@ -147,7 +148,7 @@ def test_what_was_kept_moves_no_time_that_an_ear_tells_later(by_hand: SessionDri
     by_hand.append(800)
     by_hand.model_ends()
     by_hand.commit()
-    by_hand.send(UpdateSession(session=SessionPatch(turn_detection=TurnDetectionPatch())))
+    by_hand.send(VAD)
     by_hand.append(1000)
     # The model has heard 800 ms of silence, then what was kept, and then this.
     by_hand.user_speaks(1700)
@@ -162,7 +163,7 @@ def test_what_was_kept_moves_no_time_before_it(by_hand: SessionDriver) -> None:
     by_hand.append(800)
     by_hand.model_ends()
     by_hand.commit()
-    by_hand.send(UpdateSession(session=SessionPatch(turn_detection=TurnDetectionPatch())))
+    by_hand.send(VAD)
     by_hand.append(1000)
     # Only now the model tells of what it heard before it got what was kept, at 800 ms.
     by_hand.user_speaks(100)
