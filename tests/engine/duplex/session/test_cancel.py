@@ -300,6 +300,22 @@ def test_clearing_an_older_answer_stops_nothing(driver: SessionDriver) -> None:
     assert driver.open_responses == ["resp_2"]
 
 
+def test_an_older_answer_that_still_plays_is_cleared_by_its_id(driver: SessionDriver) -> None:
+    driver.user_turn("Hi")
+    driver.answers((1000, "One two three four five six."))
+    driver.passes(500)
+    driver.user_turn("Go on")  # has no sound yet
+    driver.send(ClearOutputAudio(response_id="resp_1"))
+    driver.model_audio(200, "Well")
+
+    assert "OutputStopped" not in driver.kinds()
+    assert driver.open_responses == ["resp_2"]
+    driver.send(RetrieveItem(item_id="item_resp_1"))
+    content = driver.last(ItemRetrieved).item.content
+    assert content
+    assert content[0].transcript == "One two three"
+
+
 def test_a_cut_off_answer_is_retrieved_as_heard(driver: SessionDriver) -> None:
     driver.user_turn("Hi")
     driver.answers((1000, "One two three four five six."))

@@ -29,7 +29,7 @@ class Loudspeaker:
 
     def clear(self, response_id: str) -> bool:
         """What was not played of this response is thrown away; false if nothing of it played."""
-        if self._record is None or self._record.response_id != response_id:
+        if not self.plays(response_id):
             return False
         self._record = None
         return True
@@ -55,6 +55,10 @@ class Loudspeaker:
     def playing(self) -> bool:
         """Whether a response was started, and neither stopped nor cleared."""
         return self._record is not None
+
+    def plays(self, response_id: str) -> bool:
+        """Whether it is this response that was started."""
+        return self._record is not None and self._record.response_id == response_id
 
     def _stop(self) -> None:
         if self._record is not None:

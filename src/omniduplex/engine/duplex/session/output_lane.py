@@ -358,10 +358,10 @@ class OutputLane:
             self._core.epoch += 1
             self.cut_playback()
 
-    def cut_playback(self) -> PlaybackRecord | None:
+    def cut_playback(self, response_id: str | None = None) -> PlaybackRecord | None:
         """Stop what is still played of an answer that is whole; None when nothing was."""
-        record = self.playout.cut()
-        if record is not None:
+        record = self.playout.cut(response_id)
+        if record is not None and record is self._core.playback.latest:
             self.on_over(False)
         return record
 
@@ -388,8 +388,5 @@ class OutputLane:
         if self.would_stop(command):
             self.cancel("output_audio_buffer_clear", announce_clear=True)
             return
-        latest = self._core.playback.latest
-        is_latest = latest is not None and command.response_id in (None, latest.response_id)
-        if is_latest and self.cut_playback() is not None:
-            return
-        self._core.emit(OutputCleared(response_id=command.response_id))
+        if self.cut_playback(command.response_id) is None:
+            self._core.emit(OutputCleared(response_id=command.response_id))

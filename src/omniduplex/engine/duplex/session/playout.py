@@ -35,9 +35,15 @@ class Playout:
             return None
         return record if self._core.now < record.finish_at + REPORT_LATE_S else None
 
-    def cut(self) -> PlaybackRecord | None:
-        """The user talks over a finished answer that is still playing: nothing more is heard."""
+    def cut(self, response_id: str | None = None) -> PlaybackRecord | None:
+        """Nothing more is heard of a finished answer that still plays, the newest if none is named.
+
+        An older one plays until the newest has sound.
+        """
         record = self.playing
+        if response_id is not None:
+            plays = self._core.loudspeaker.plays(response_id)
+            record = self._core.playback.get(response_id) if plays else None
         if record is not None:
             self._core.playback.interrupt(record, self._core.now)
             self._core.history.touch()
