@@ -143,34 +143,25 @@ def test_an_utterance_that_was_announced_ends_with_its_audio(by_hand: SessionDri
     assert len(by_hand.of(SpeechStopped)) == 1
 
 
-def test_what_was_kept_moves_no_time_that_an_ear_tells_later(by_hand: SessionDriver) -> None:
+# The model has heard 800 ms of silence, then what was kept, and then what comes next.
+@pytest.mark.parametrize(
+    ("words", "told", "sent"),
+    [("And then?", (1700, 2500), (900, 1700)), ("Before that", (100, 400), (100, 400))],
+)
+def test_what_was_kept_moves_only_times_behind_it(
+    by_hand: SessionDriver, words: str, told: tuple[int, int], sent: tuple[int, int]
+) -> None:
     answering(by_hand)
     by_hand.append(800)
     by_hand.model_ends()
     by_hand.commit()
     by_hand.send(VAD)
     by_hand.append(1000)
-    # The model has heard 800 ms of silence, then what was kept, and then this.
-    by_hand.user_speaks(1700)
-    by_hand.user_turn_ends("And then?", 2500)
+    by_hand.user_speaks(told[0])
+    by_hand.user_turn_ends(words, told[1])
 
-    assert by_hand.last(SpeechStarted).audio_start_ms == 900
-    assert by_hand.last(SpeechStopped).audio_end_ms == 1700
-
-
-def test_what_was_kept_moves_no_time_before_it(by_hand: SessionDriver) -> None:
-    answering(by_hand)
-    by_hand.append(800)
-    by_hand.model_ends()
-    by_hand.commit()
-    by_hand.send(VAD)
-    by_hand.append(1000)
-    # Only now the model tells of what it heard before it got what was kept, at 800 ms.
-    by_hand.user_speaks(100)
-    by_hand.user_turn_ends("Before that", 400)
-
-    assert by_hand.last(SpeechStarted).audio_start_ms == 100
-    assert by_hand.last(SpeechStopped).audio_end_ms == 400
+    assert by_hand.last(SpeechStarted).audio_start_ms == sent[0]
+    assert by_hand.last(SpeechStopped).audio_end_ms == sent[1]
 
 
 @pytest.mark.parametrize("how", ["over it", "after it", "instead of it"])
